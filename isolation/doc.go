@@ -1,0 +1,34 @@
+// Package isolation starts, watches and stops one incarnation of one plugin process.
+//
+// # Owns
+//
+//   - the process: executing it in a session and process group of its own, with a clean environment, /dev/null as its
+//     input, the NRI socket as descriptor 3 and no other inherited descriptor; killing the whole group; reaping;
+//   - its output: both pipes are drained for as long as the process lives, cut into lines, limited and sanitized;
+//   - the go-plugin client of a plugin that is built with the SDK (no go-plugin type leaves this package);
+//   - the runtime side of the plugin's NRI connection: registration, configuration, synchronization in parts, the events
+//     as raw calls, and updates that the plugin asks for by itself;
+//   - the private run directory of the incarnation.
+//
+// # Does not own
+//
+// When to start, restart or give up; timeouts of events; selection, permissions and breakers; what an outcome means.
+// An [Instance] is started once and never restarted: the next incarnation is another Instance.
+//
+// # Ordering and concurrency
+//
+//   - [Start] returns only after the handshake (protocol go-plugin) and after the plugin's RegisterPlugin, or with an error
+//     and nothing left running.
+//   - All methods of an Instance are safe for concurrent use. Calls through [Instance.Plugin] are not serialized here.
+//   - [Spec.OnOutput] is called by one goroutine per stream, in the order of the lines of that stream. [Spec.OnUpdate] may be
+//     called concurrently; never before the plugin registered, never after [Instance.Done] is closed.
+//   - The order at the end is: process reaped, its group killed, connection closed, output drained, directory removed, Done.
+//
+// # Failure model
+//
+// The plugin is a stranger: it may hang, crash, ignore signals, stop reading or writing, flood its output, close or
+// garble its connection at any moment. Each wait of this package on a plugin is bounded, except Start and the raw calls,
+// which are bounded by their caller. A call on a plugin that stopped reading may outlive its context: it ends when a write
+// was stuck for [WriteStall], or when the incarnation is killed. A process that survives SIGKILL (uninterruptible sleep)
+// is reported with [Exit.Alive] and reaped whenever it ends.
+package isolation
