@@ -1,0 +1,102 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// Replace takes the runtime's Synchronize, at the given time, as the truth about what exists. What is listed is added, or refreshed with its
+// pins and work kept, in the phase that its state says; a listed container is past its creation. What is not listed is gone, with one
+// exception: a runtime does not list a sandbox that it is still creating, so a pod of which nothing but its first event is known, and that at
+// since or later, is kept ([Store.DropSpared] ends that). Pods and containers that are nil or cannot be named are skipped; of two with the same Ref
+// the last counts. The messages belong to the store afterwards.
+func (s *Store) Replace(pods []*api.PodSandbox, ctrs []*api.Container, at, since time.Time) Diff {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var diff Diff
+	listed := make(map[Ref]bool, len(pods)+len(ctrs))
+	for _, p := range pods {
+		if id := p.GetId(); id != "" {
+			s.listPodLocked(id, p, at, listed, &diff)
+		}
+	}
+	for _, c := range ctrs {
+		if ref := s.resolveLocked(nil, c); ref.Pod != "" && !ref.IsPod() {
+			s.listContainerLocked(ref, c, at, listed, &diff)
+		}
+	}
+	s.dropUnlistedLocked(listed, since, &diff)
+	diff.sort()
+	return diff
+}
+
+// DropSpared forgets the pods that a [Store.Replace] spared, that were first seen before the given time and that nothing was heard of since: the
+// runtime never finished creating them. They are returned sorted by id.
+func (s *Store) DropSpared(before time.Time) []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []Entry
+	for id, p := range s.pods {
+		if p.spared && p.seen.Before(before) {
+			gone = append(gone, p.entry(id))
+			s.removePodLocked(id, p)
+		}
+	}
+	sortEntries(gone)
+	return gone
+}
+
+func (s *Store) listPodLocked(id string, p *api.PodSandbox, at time.Time, listed map[Ref]bool, diff *Diff) *pod {
+	rec, isNew := s.podLocked(id, p, at)
+	rec.heard()
+	listed[Ref{Pod: id}] = true
+	if isNew {
+		diff.NewPods = append(diff.NewPods, rec.msg)
+	}
+	return rec
+}
+
+// listContainerLocked adds or refreshes a listed container; it proves that its pod exists, too.
+func (s *Store) listContainerLocked(ref Ref, c *api.Container, at time.Time, listed map[Ref]bool, diff *Diff) {
+	rec, isNew := s.containerLocked(s.listPodLocked(ref.Pod, nil, at, listed, diff), ref, c)
+	listed[ref] = true
+	if isNew {
+		diff.NewContainers = append(diff.NewContainers, c)
+	}
+	s.setPhaseLocked(rec, phaseOf(rec.msg, PhaseCreated))
+}
+
+func (s *Store) dropUnlistedLocked(listed map[Ref]bool, since time.Time, diff *Diff) {
+	for id, p := range s.pods {
+		switch {
+		case listed[Ref{Pod: id}]:
+			for cid, c := range p.ctrs {
+				if ref := (Ref{Pod: id, Container: cid}); !listed[ref] {
+					diff.GoneContainers = append(diff.GoneContainers, c.entry(ref, p.msg))
+					s.dropLocked(p, cid)
+				}
+			}
+		case !p.past && !p.seen.Before(since):
+			p.spared = true
+		default:
+			diff.GonePods = append(diff.GonePods, p.entry(id))
+			diff.GoneContainers = append(diff.GoneContainers, s.removePodLocked(id, p)...)
+		}
+	}
+}
+
+func (d *Diff) sort() {
+	slices.SortFunc(d.NewPods, func(a, b *api.PodSandbox) int { return cmp.Compare(a.GetId(), b.GetId()) })
+	slices.SortFunc(d.NewContainers, func(a, b *api.Container) int {
+		return cmp.Or(cmp.Compare(a.GetPodSandboxId(), b.GetPodSandboxId()), cmp.Compare(a.GetId(), b.GetId()))
+	})
+	sortEntries(d.GonePods)
+	sortEntries(d.GoneContainers)
+}
+
+func sortEntries(list []Entry) {
+	slices.SortFunc(list, func(a, b Entry) int { return a.Ref.Compare(b.Ref) })
+}
