@@ -1,125 +1,162 @@
 package breaker
 
 import (
+	"math/rand/v2"
+	"sync"
 	"time"
 )
 
 // Guard is the bookkeeping and the verdicts about one plugin. Make one with
 // [New]; the zero value is not usable. All methods are safe for concurrent use.
-type Guard struct{ cfg Config }
+type Guard struct {
+	rand         func() float64
+	onTransition func(Transition)
 
-// New returns a closed guard. rand gives the jitter of open times, from 0 to 1,
-// and may be nil for math/rand. onTransition, if not nil, is told each
-// transition, in order, one at a time, and never while the guard is locked.
+	mu   sync.Mutex // guards everything below and the tickets' fields
+	cfg  Config
+	draw float64 // taken from rand before locking, for the next opening
+
+	circuit circuit
+	forced  bool // Trip
+	off     bool // Disable
+
+	shown      State // what State returns
+	since      time.Time
+	cause      Cause
+	openBefore time.Duration // time spent open before since
+
+	inflight *Ticket // admitted and not returned
+	probe    *Ticket // admitted half-open and not ended
+	last     *Ticket // the latest admitted of this incarnation
+
+	pods pods
+	lane lane
+
+	pending    []Transition
+	delivering bool
+}
+
+// New returns a closed guard with a full lane share. rand gives the jitter of
+// open times, at least 0 and less than 1, and nil stands for math/rand; it must
+// be safe for concurrent use. onTransition, if not nil, is told each transition
+// as the package comment promises; it should return soon, since the method that
+// caused the transition waits for it.
 func New(cfg Config, rand func() float64, onTransition func(Transition)) *Guard {
-	_, _ = rand, onTransition
-	return &Guard{cfg: cfg.normalized()}
+	cfg = cfg.normalized()
+	now := time.Now()
+	g := &Guard{
+		rand:         rand,
+		onTransition: onTransition,
+		cfg:          cfg,
+		since:        now,
+		pods:         newPods(),
+		lane:         newLane(cfg, now),
+	}
+	if g.rand == nil {
+		g.rand = defaultRand
+	}
+	g.circuit.init(&g.cfg, now)
+	return g
 }
 
-// Call describes a call that wants to be admitted.
-type Call struct {
-	// Pod is a key of the pod that stays the same when the kubelet retries
-	// it (its uid, or namespace/name). "" = not tied to a pod.
-	Pod string
-	// Work names what the call does for the pod, for example
-	// "CreateContainer/main". A success forgives only errors of the same Work.
-	Work string
-	// Queued marks a call that nobody waits for: the lane share does not apply.
-	Queued bool
+func defaultRand() float64 {
+	return rand.Float64() //nolint:gosec // jitter of a waiting time, not a secret
 }
 
-// Ticket is one admitted call.
-type Ticket struct{ g *Guard }
-
-// Admit is AdmitCall for a call of pod that an event waits for.
-func (g *Guard) Admit(pod string) (*Ticket, Reason) { return g.AdmitCall(Call{Pod: pod}) }
-
-// AdmitCall admits a call or says why not; the ticket is nil exactly when the
-// reason is not ReasonNone.
-func (g *Guard) AdmitCall(Call) (*Ticket, Reason) { return &Ticket{g: g}, ReasonNone }
-
-// Probe reports whether this call is the probe of a half-open breaker.
-func (t *Ticket) Probe() bool { return false }
-
-// Sent says that the request goes out now.
-func (t *Ticket) Sent() {}
-
-// End gives the verdict, once; later calls do nothing.
-func (t *Ticket) End(Outcome) {}
-
-// Returned says that the call came back, late or not: the plugin is not busy.
-func (t *Ticket) Returned() {}
-
-// Hung says that the call in flight is overdue.
-func (g *Guard) Hung(pod string) { _ = pod }
-
-// Exited says that the process exited or the connection was lost.
-func (g *Guard) Exited(pod string) { _ = pod }
-
-// Started says that a new incarnation is synchronized.
-func (g *Guard) Started(newVersion bool) { _ = newVersion }
-
-// HealthFailed says that the health check failed as often as its threshold.
-func (g *Guard) HealthFailed() {}
-
-// HealthOK says that a health check succeeded.
-func (g *Guard) HealthOK() {}
-
-// Trip opens the breaker by hand, until Reset.
-func (g *Guard) Trip() {}
-
-// Reset closes the breaker by hand.
-func (g *Guard) Reset() {}
-
-// Disable refuses everything until Enable.
-func (g *Guard) Disable() {}
-
-// Enable ends Disable.
-func (g *Guard) Enable() {}
-
-// Unquarantine forgets what pod did, or all pods when pod is "", and returns
-// how many quarantines it ended.
-func (g *Guard) Unquarantine(pod string) int { _ = pod; return 0 }
-
-// Reconfigure changes the rules and keeps states, quarantines and tickets.
-func (g *Guard) Reconfigure(cfg Config) { _ = cfg }
-
-// Charge books d of waiting that this plugin caused.
-func (g *Guard) Charge(d time.Duration) { _ = d }
-
-// State returns the state that shows. It never changes it.
-func (g *Guard) State() State { return StateClosed }
-
-// LaneSeconds returns the total of Charge, in seconds.
-func (g *Guard) LaneSeconds() float64 { return 0 }
-
-// OpenSeconds returns how long the breaker has been open or forced open.
-func (g *Guard) OpenSeconds() float64 { return 0 }
-
-// Snapshot returns what there is to see.
-func (g *Guard) Snapshot() Snapshot { return Snapshot{} }
-
-// Snapshot is the state of a guard at one moment.
-type Snapshot struct {
-	State               State
-	Since               time.Time
-	Cause               Cause
-	OpenUntil           time.Time // zero unless open for a known time
-	AwaitsStart         bool      // open until Started
-	OpenDuration        time.Duration
-	Good, Bad, Slow     uint32 // in the window
-	ConsecutiveFailures uint32
-	GoodCalls           int
-	Busy                bool
-	Quarantined         []QuarantinedPod
-	LaneTokens          time.Duration
-	LaneTotal           time.Duration
-	OpenTotal           time.Duration
+// State returns the state that shows: disabled, else forced_open, else the
+// automatic one. It never changes anything; an open breaker whose time is over
+// stays open until a call is admitted.
+func (g *Guard) State() State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shown
 }
 
-// QuarantinedPod is a pod that the plugin does not get.
-type QuarantinedPod struct {
-	Pod     string
-	Until   time.Time
-	Strikes int
+// OpenSeconds returns how long the guard has shown open or forced_open in total,
+// in seconds, up to now. It never decreases.
+func (g *Guard) OpenSeconds() float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.openTotalLocked(time.Now()).Seconds()
+}
+
+// lock locks the guard and returns the present, which within one guard never
+// goes back. The jitter is drawn before the lock is taken: no code of others
+// runs under it.
+func (g *Guard) lock() time.Time {
+	draw := g.rand()
+	g.mu.Lock()
+	g.draw = draw
+	return time.Now()
+}
+
+// unlock unlocks the guard and hands out the transitions that are waiting, unless
+// somebody is doing so already.
+func (g *Guard) unlock() {
+	if g.delivering {
+		g.mu.Unlock()
+		return
+	}
+	g.delivering = true
+	for len(g.pending) > 0 {
+		batch := g.pending
+		g.pending = nil
+		g.mu.Unlock()
+		for _, t := range batch {
+			g.onTransition(t)
+		}
+		g.mu.Lock()
+	}
+	g.delivering = false
+	g.mu.Unlock()
+}
+
+// showLocked compares what should show with what does, and records the change.
+func (g *Guard) showLocked(cause Cause, now time.Time) {
+	state := g.circuit.state
+	switch {
+	case g.off:
+		state = StateDisabled
+	case g.forced:
+		state = StateForcedOpen
+	}
+	if state == g.shown {
+		return
+	}
+	t := Transition{From: g.shown, To: state, Cause: cause, At: now}
+	if state == StateOpen {
+		t.OpenFor = g.circuit.remaining(now)
+	}
+	g.openBefore = g.openTotalLocked(now)
+	g.shown, g.since, g.cause = state, now, cause
+	if g.onTransition != nil {
+		g.pending = append(g.pending, t)
+	}
+}
+
+func (g *Guard) openTotalLocked(now time.Time) time.Duration {
+	if g.shown == StateOpen || g.shown == StateForcedOpen {
+		return g.openBefore + now.Sub(g.since)
+	}
+	return g.openBefore
+}
+
+// The three changes of the automatic state go through the functions below, so
+// that what belongs together changes together.
+
+func (g *Guard) openLocked(cause Cause, now time.Time) {
+	g.circuit.open(cause, g.draw, now)
+	g.probe = nil
+	g.showLocked(cause, now)
+}
+
+func (g *Guard) halfOpenLocked(cause Cause, now time.Time) {
+	g.circuit.halfOpen()
+	g.showLocked(cause, now)
+}
+
+func (g *Guard) closeLocked(cause Cause, now time.Time) {
+	g.circuit.close()
+	g.probe = nil
+	g.showLocked(cause, now)
 }

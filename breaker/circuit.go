@@ -1,0 +1,227 @@
+package breaker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// goodCallsToForgive is after how many good calls since the last opening the
+// open time goes back to its start (design, the guard: "after 10 good real
+// calls").
+const goodCallsToForgive = 10
+
+// What gobreaker is told about a call; a good one is nil.
+var (
+	errBad      = errors.New("bad")
+	errExcluded = errors.New("excluded")
+)
+
+// circuit is the automatic part of a guard. gobreaker decides when a bad call
+// opens it, hands out the half-open slot and judges the probe. What gobreaker
+// cannot do is added here: rules over a window that does not clear the count of
+// consecutive failures, slow calls, opening without a call, an open time that
+// grows and is not over by itself. Not safe for concurrent use: the guard's lock
+// guards it, and since gobreaker calls back under a lock of its own, those
+// functions touch only fields of the circuit.
+type circuit struct {
+	cfg *Config
+	cb  *gobreaker.TwoStepCircuitBreaker[struct{}]
+
+	state State  // StateClosed, StateOpen or StateHalfOpen
+	era   uint64 // changes with state; a verdict from another era is not counted
+
+	// Counted while closed, and kept for show until it closes again.
+	consecutive uint32
+	calls       window
+	tripped     Cause // why gobreaker opened, set by readyToTrip
+
+	openFor   time.Duration // the latest opening
+	openUntil time.Time
+	down      bool // no process: open until Started, whatever the time
+	growth    growth
+	goodCalls int // since the latest opening
+
+	// Set by openings and cleared by closing: what a cure must prove.
+	needsCall bool // more than health or an exit opened it
+	needsFast bool // slow calls opened it
+}
+
+func (c *circuit) init(cfg *Config, now time.Time) {
+	c.cfg = cfg
+	c.calls = newWindow(cfg.RatioWindow, now)
+	c.renew()
+}
+
+// renew replaces gobreaker by a fresh, closed one. Tickets of the old one are of
+// an older era and are never reported to it.
+func (c *circuit) renew() {
+	c.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests: 1,
+		// The open time is ours. gobreaker's must be over whenever ours is, and
+		// zero would mean 60 s.
+		Timeout:      time.Nanosecond,
+		ReadyToTrip:  func(gobreaker.Counts) bool { return c.readyToTrip() },
+		IsSuccessful: func(err error) bool { return err == nil },
+		IsExcluded:   func(err error) bool { return err == errExcluded }, //nolint:errorlint // never wrapped: given by report
+	})
+}
+
+// readyToTrip is asked by gobreaker after a bad call while it is closed.
+func (c *circuit) readyToTrip() bool {
+	if c.state == StateHalfOpen {
+		return true // a fresh one stands in for a half-open one, see admit
+	}
+	c.tripped = CauseNone
+	sum := c.calls.sum(time.Now())
+	switch {
+	case c.cfg.ConsecutiveFailures > 0 && c.consecutive >= c.cfg.ConsecutiveFailures:
+		c.tripped = CauseConsecutiveFailures
+	case c.cfg.FailureRatio > 0 && sum.counted() >= c.cfg.RatioMinimumCalls &&
+		float64(sum.bad) >= c.cfg.FailureRatio*float64(sum.counted()):
+		c.tripped = CauseFailureRatio
+	}
+	return c.tripped != CauseNone
+}
+
+// admit takes a place for one call in the closed or half-open state. It returns
+// nil when the half-open slot is taken.
+func (c *circuit) admit() (done func(error)) {
+	done, err := c.cb.Allow()
+	if errors.Is(err, gobreaker.ErrOpenState) {
+		// gobreaker opened within the present tick of the clock, and it stays
+		// open for that tick. A fresh one stands in for the half-open one: it
+		// trips at the first bad call, and the guard lets in one call only.
+		c.renew()
+		done, err = c.cb.Allow()
+	}
+	if err != nil {
+		return nil
+	}
+	return done
+}
+
+// report counts the verdict of a call that was admitted in this era, and returns
+// the state that it leads to and why.
+func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) (State, Cause) {
+	if c.state == StateHalfOpen {
+		return c.reportProbe(done, v, slow)
+	}
+	switch v {
+	case VerdictExcluded:
+		done(errExcluded)
+		return c.state, CauseNone
+	case VerdictGood:
+		c.consecutive = 0
+		c.calls.add(now, tally{good: 1, slow: count(slow)})
+		done(nil)
+		c.good(slow)
+	case VerdictBad:
+		c.consecutive++
+		c.calls.add(now, tally{bad: 1, slow: count(slow)})
+		c.tripped = CauseNone
+		done(errBad)
+		if c.tripped != CauseNone {
+			return StateOpen, c.tripped
+		}
+	}
+	sum := c.calls.sum(now)
+	if c.cfg.SlowCall > 0 && sum.counted() >= c.cfg.SlowMinimumCalls &&
+		float64(sum.slow) >= c.cfg.SlowRatio*float64(sum.counted()) {
+		c.trip()
+		return StateOpen, CauseSlowCall
+	}
+	return c.state, CauseNone
+}
+
+func (c *circuit) reportProbe(done func(error), v Verdict, slow bool) (State, Cause) {
+	if v == VerdictGood && slow && c.needsFast {
+		v = VerdictBad
+	}
+	switch v {
+	case VerdictGood:
+		done(nil)
+		c.good(slow)
+		return StateClosed, CauseProbe
+	case VerdictBad:
+		done(errBad)
+		return StateOpen, CauseProbe
+	case VerdictExcluded:
+		done(errExcluded)
+	}
+	return c.state, CauseNone
+}
+
+// good counts a good call towards forgetting earlier openings.
+func (c *circuit) good(slow bool) {
+	if slow {
+		return
+	}
+	c.goodCalls++
+	if c.goodCalls >= goodCallsToForgive {
+		c.growth = growth{}
+	}
+}
+
+// trip opens gobreaker without a call of its own.
+func (c *circuit) trip() {
+	before := c.state
+	c.state = StateHalfOpen // so that the first bad call trips it
+	c.renew()
+	if done := c.admit(); done != nil {
+		done(errBad)
+	}
+	c.state = before
+}
+
+// open moves to StateOpen; gobreaker has opened before.
+func (c *circuit) open(cause Cause, draw float64, now time.Time) {
+	c.state = StateOpen
+	c.era++
+	c.openFor = c.growth.next(c.cfg, draw)
+	c.openUntil = now.Add(c.openFor)
+	c.goodCalls = 0
+	if cause != CauseExit && cause != CauseHealth {
+		c.needsCall = true
+	}
+	if cause == CauseSlowCall {
+		c.needsFast = true
+	}
+}
+
+func (c *circuit) halfOpen() {
+	c.state = StateHalfOpen
+	c.era++
+}
+
+// close moves to StateClosed; gobreaker has closed before.
+func (c *circuit) close() {
+	c.state = StateClosed
+	c.era++
+	c.consecutive = 0
+	c.calls.clear()
+	c.openUntil = time.Time{}
+	c.needsCall, c.needsFast, c.down = false, false, false
+}
+
+// holds reports whether an open circuit refuses calls for now.
+func (c *circuit) holds(now time.Time) bool {
+	return c.state == StateOpen && (c.down || now.Before(c.openUntil))
+}
+
+// remaining is how much of the open time is left; zero while the process is
+// down, since the time then does not matter.
+func (c *circuit) remaining(now time.Time) time.Duration {
+	if c.down {
+		return 0
+	}
+	return max(c.openUntil.Sub(now), 0)
+}
+
+func count(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}

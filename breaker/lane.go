@@ -1,0 +1,63 @@
+package breaker
+
+import "time"
+
+// lane is a token bucket of waiting time: it fills with LaneRatio seconds per
+// second up to LaneBurst, and what the plugin keeps events waiting is taken out.
+// It may go below zero, since a wait is known only when it is over; the debt is
+// paid before the next call, so over time the ratio holds exactly.
+type lane struct {
+	total  time.Duration
+	tokens float64 // seconds, at the time at
+	at     time.Time
+}
+
+func newLane(cfg Config, now time.Time) lane {
+	return lane{tokens: cfg.LaneBurst.Seconds(), at: now}
+}
+
+// level returns the tokens at now, in seconds. It changes nothing.
+func (l *lane) level(cfg *Config, now time.Time) float64 {
+	return min(l.tokens+now.Sub(l.at).Seconds()*cfg.LaneRatio, cfg.LaneBurst.Seconds())
+}
+
+func (l *lane) charge(cfg *Config, d time.Duration, now time.Time) {
+	if d <= 0 {
+		return
+	}
+	l.total += d
+	if cfg.LaneRatio > 0 {
+		l.tokens = l.level(cfg, now) - d.Seconds()
+		l.at = now
+	}
+}
+
+func (l *lane) empty(cfg *Config, now time.Time) bool {
+	return cfg.LaneRatio > 0 && l.level(cfg, now) <= 0
+}
+
+// reconfigure changes the rules from old to cfg. A lane share that is switched on
+// starts full; one that was on keeps its level.
+func (l *lane) reconfigure(old, cfg *Config, now time.Time) {
+	level := cfg.LaneBurst.Seconds()
+	if old.LaneRatio > 0 {
+		level = min(level, l.level(old, now))
+	}
+	l.tokens, l.at = level, now
+}
+
+// Charge books d during which this plugin kept an event waiting. Call it for
+// every event that waited, whatever the outcome; it feeds both LaneSeconds and
+// the lane share. A d that is not positive does nothing.
+func (g *Guard) Charge(d time.Duration) {
+	now := g.lock()
+	defer g.unlock()
+	g.lane.charge(&g.cfg, d, now)
+}
+
+// LaneSeconds returns the total of Charge, in seconds. It never decreases.
+func (g *Guard) LaneSeconds() float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lane.total.Seconds()
+}
