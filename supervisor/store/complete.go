@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+
 	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,25 +14,36 @@ type rule uint8
 const (
 	whenEmpty rule = iota // an empty field is filled as a whole
 	never                 // empty is news
-	byKey                 // a map keeps the stored keys that are absent
 	within                // a message is completed field by field
 )
 
 // completePod returns next with what it lacks taken from prev, as a new message unless nothing is lacking. Labels and annotations of a
 // sandbox never change, but a runtime whose sandbox container is gone shows fewer of them: missing keys are kept.
 func completePod(next, prev *api.PodSandbox) *api.PodSandbox {
-	return complete(next, prev, func(field protoreflect.Name) rule {
+	out := complete(next, prev, func(field protoreflect.Name) rule {
 		switch field {
 		case "pid":
 			return never
-		case "labels", "annotations":
-			return byKey
 		case "linux":
 			return within
 		default:
 			return whenEmpty
 		}
 	})
+	labels, annotations := lacksKey(out.GetLabels(), prev.GetLabels()), lacksKey(out.GetAnnotations(), prev.GetAnnotations())
+	if !labels && !annotations {
+		return out
+	}
+	if out == next {
+		out = shallow(next.ProtoReflect()).Interface().(*api.PodSandbox)
+	}
+	if labels {
+		out.Labels = union(prev.GetLabels(), out.GetLabels())
+	}
+	if annotations {
+		out.Annotations = union(prev.GetAnnotations(), out.GetAnnotations())
+	}
+	return out
 }
 
 // completeContainer does the same for containers. Their annotations are filled only as a whole, since an adjustment can remove one between
@@ -56,7 +69,8 @@ func complete[M proto.Message](next, prev M, of func(protoreflect.Name) rule) M 
 	return out.Interface().(M)
 }
 
-// fill returns nil if next lacks nothing. It works by reflection so that a field that a later NRI adds is not lost.
+// fill returns nil if next lacks nothing. It works by reflection so that a field that a later NRI adds is not lost, and asks before it
+// reads, since reading a list or a map allocates.
 func fill(next, prev protoreflect.Message, of func(protoreflect.Name) rule) protoreflect.Message {
 	var out protoreflect.Message
 	set := func(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
@@ -65,27 +79,27 @@ func fill(next, prev protoreflect.Message, of func(protoreflect.Name) rule) prot
 		}
 		out.Set(fd, v)
 	}
-	prev.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		how := of(fd.Name())
+	fields := next.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if !prev.Has(fd) {
+			continue
+		}
+		how, has := of(fd.Name()), next.Has(fd)
 		switch {
 		case how == never:
-		case !next.Has(fd):
-			set(fd, v)
-		case how == byKey && lacksKey(next.Get(fd).Map(), v.Map()):
-			union := next.NewField(fd)
-			overlay(union.Map(), v.Map())
-			overlay(union.Map(), next.Get(fd).Map())
-			set(fd, union)
+		case !has:
+			set(fd, prev.Get(fd))
 		case how == within:
-			inner := fill(next.Get(fd).Message(), v.Message(), func(protoreflect.Name) rule { return whenEmpty })
-			if inner != nil {
+			if inner := fill(next.Get(fd).Message(), prev.Get(fd).Message(), asAWhole); inner != nil {
 				set(fd, protoreflect.ValueOfMessage(inner))
 			}
 		}
-		return true
-	})
+	}
 	return out
 }
+
+func asAWhole(protoreflect.Name) rule { return whenEmpty }
 
 // shallow returns a new message that shares every field's content with m.
 func shallow(m protoreflect.Message) protoreflect.Message {
@@ -98,18 +112,18 @@ func shallow(m protoreflect.Message) protoreflect.Message {
 	return out
 }
 
-func lacksKey(next, prev protoreflect.Map) bool {
-	lacks := false
-	prev.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
-		lacks = !next.Has(k)
-		return !lacks
-	})
-	return lacks
+func lacksKey(next, prev map[string]string) bool {
+	for k := range prev {
+		if _, ok := next[k]; !ok {
+			return true
+		}
+	}
+	return false
 }
 
-func overlay(dst, src protoreflect.Map) {
-	src.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-		dst.Set(k, v)
-		return true
-	})
+// union returns a new map with all of both; where both have a key, over wins.
+func union(under, over map[string]string) map[string]string {
+	out := maps.Clone(under)
+	maps.Copy(out, over)
+	return out
 }

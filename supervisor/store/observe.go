@@ -26,8 +26,8 @@ func (s *Store) ObservePod(p *api.PodSandbox, at time.Time) *api.PodSandbox {
 }
 
 // ObserveCreation learns of a container from its CreateContainer request. If the Ref is known already, the former life ends here: it is
-// returned in Replaced, and the new one starts in [PhaseCreating] without metadata, pins or work of the old. p and c may be nil or incomplete
-// and belong to the store afterwards. A container that has no id, or that cannot be tied to a pod, is returned as it is and not stored.
+// returned in Replaced, and the new one starts in [PhaseCreating] without metadata, pins or work of the old. Both p and c may be nil or
+// incomplete, and belong to the store afterwards. A container that has no id, or that cannot be tied to a pod, is returned as it is and not stored.
 func (s *Store) ObserveCreation(p *api.PodSandbox, c *api.Container, at time.Time) Observed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,7 @@ func (s *Store) ObserveCreation(p *api.PodSandbox, c *api.Container, at time.Tim
 		s.dropLocked(rec, ref.Container)
 		out.Replaced = &gone
 	}
-	s.addLocked(rec, ref, c, PhaseCreating)
-	out.Container = c
+	out.Container = s.addLocked(rec, ref, c, PhaseCreating).msg
 	return out
 }
 
@@ -81,62 +80,6 @@ func (s *Store) Resolve(p *api.PodSandbox, c *api.Container) Ref {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.resolveLocked(p, c)
-}
-
-// SetCreated records that the runtime has created the container. False = unknown. A stopped container stays stopped.
-func (s *Store) SetCreated(ref Ref) bool { return s.advance(ref, PhaseCreated) }
-
-// SetStopped records that the container has stopped: it counts no longer as living. False = unknown.
-func (s *Store) SetStopped(ref Ref) bool { return s.advance(ref, PhaseStopped) }
-
-// RemoveContainer forgets a container and returns what was known. False = unknown.
-func (s *Store) RemoveContainer(ref Ref) (Entry, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, c := s.findLocked(ref)
-	if c == nil {
-		return Entry{}, false
-	}
-	s.dropLocked(p, ref.Container)
-	return c.entry(ref, p.msg), true
-}
-
-// RemovePod forgets a pod and its containers and returns what was known, the containers sorted by id. False = unknown.
-func (s *Store) RemovePod(id string) (pod Entry, ctrs []Entry, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, ok := s.pods[id]
-	if !ok {
-		return Entry{}, nil, false
-	}
-	ctrs = s.removePodLocked(id, p)
-	sortEntries(ctrs)
-	return p.entry(id), ctrs, true
-}
-
-func (s *Store) advance(ref Ref, to Phase) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, c := s.findLocked(ref)
-	if c == nil {
-		return false
-	}
-	s.advanceLocked(c, to)
-	return true
-}
-
-// advanceLocked moves a container forward, never back.
-func (s *Store) advanceLocked(c *container, to Phase) {
-	if to > c.phase {
-		s.setPhaseLocked(c, to)
-	}
-}
-
-// setPhaseLocked keeps the count of missing work right: a stopped container has none.
-func (s *Store) setPhaseLocked(c *container, to Phase) {
-	s.countLocked(c, -1)
-	c.phase = to
-	s.countLocked(c, +1)
 }
 
 func (s *Store) resolveLocked(p *api.PodSandbox, c *api.Container) Ref {
@@ -200,38 +143,11 @@ func (s *Store) containerLocked(p *pod, ref Ref, c *api.Container) (rec *contain
 }
 
 func (s *Store) addLocked(p *pod, ref Ref, c *api.Container, phase Phase) *container {
+	if c.GetPodSandboxId() == "" {
+		c = completeContainer(c, &api.Container{PodSandboxId: ref.Pod})
+	}
 	rec := &container{msg: c, phase: phase}
 	p.ctrs[ref.Container] = rec
 	s.ctrs++
 	return rec
-}
-
-func (s *Store) dropLocked(p *pod, id string) {
-	s.countLocked(p.ctrs[id], -1)
-	delete(p.ctrs, id)
-	s.ctrs--
-}
-
-func (s *Store) removePodLocked(id string, p *pod) []Entry {
-	gone := make([]Entry, 0, len(p.ctrs))
-	for cid, c := range p.ctrs {
-		gone = append(gone, c.entry(Ref{Pod: id, Container: cid}, p.msg))
-		s.dropLocked(p, cid)
-	}
-	delete(s.pods, id)
-	return gone
-}
-
-// phaseOf returns the phase that the state in a message proves, or the given one if it proves nothing.
-func phaseOf(c *api.Container, phase Phase) Phase {
-	switch c.GetState() {
-	case api.ContainerState_CONTAINER_STOPPED:
-		return PhaseStopped
-	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
-		return PhaseCreated
-	case api.ContainerState_CONTAINER_CREATED, api.ContainerState_CONTAINER_UNKNOWN:
-		return phase
-	default:
-		return phase
-	}
 }

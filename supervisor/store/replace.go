@@ -16,20 +16,21 @@ import (
 func (s *Store) Replace(pods []*api.PodSandbox, ctrs []*api.Container, at, since time.Time) Diff {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var diff Diff
-	listed := make(map[Ref]bool, len(pods)+len(ctrs))
+	seen := listing{refs: make(map[Ref]bool, len(pods)+len(ctrs))}
 	for _, p := range pods {
 		if id := p.GetId(); id != "" {
-			s.listPodLocked(id, p, at, listed, &diff)
+			s.listPodLocked(id, p, at, &seen)
 		}
 	}
 	for _, c := range ctrs {
 		if ref := s.resolveLocked(nil, c); ref.Pod != "" && !ref.IsPod() {
-			s.listContainerLocked(ref, c, at, listed, &diff)
+			s.listContainerLocked(ref, c, at, &seen)
 		}
 	}
-	s.dropUnlistedLocked(listed, since, &diff)
-	diff.sort()
+	diff := seen.diff()
+	s.dropUnlistedLocked(seen.refs, since, &diff)
+	sortEntries(diff.GonePods)
+	sortEntries(diff.GoneContainers)
 	return diff
 }
 
@@ -49,22 +50,46 @@ func (s *Store) DropSpared(before time.Time) []Entry {
 	return gone
 }
 
-func (s *Store) listPodLocked(id string, p *api.PodSandbox, at time.Time, listed map[Ref]bool, diff *Diff) *pod {
+// listing is what one Synchronize listed, and which of it was new.
+type listing struct {
+	refs map[Ref]bool
+	pods []*pod
+	ctrs []*container
+}
+
+// diff returns the new part, in its last listed form.
+func (l *listing) diff() Diff {
+	var d Diff
+	for _, p := range l.pods {
+		d.NewPods = append(d.NewPods, p.msg)
+	}
+	for _, c := range l.ctrs {
+		d.NewContainers = append(d.NewContainers, c.msg)
+	}
+	slices.SortFunc(d.NewPods, func(a, b *api.PodSandbox) int { return cmp.Compare(a.GetId(), b.GetId()) })
+	slices.SortFunc(d.NewContainers, func(a, b *api.Container) int {
+		return cmp.Or(cmp.Compare(a.GetPodSandboxId(), b.GetPodSandboxId()), cmp.Compare(a.GetId(), b.GetId()))
+	})
+	return d
+}
+
+// listPodLocked adds or refreshes a listed pod; p is nil if only a container names it.
+func (s *Store) listPodLocked(id string, p *api.PodSandbox, at time.Time, seen *listing) *pod {
 	rec, isNew := s.podLocked(id, p, at)
 	rec.heard()
-	listed[Ref{Pod: id}] = true
+	seen.refs[Ref{Pod: id}] = true
 	if isNew {
-		diff.NewPods = append(diff.NewPods, rec.msg)
+		seen.pods = append(seen.pods, rec)
 	}
 	return rec
 }
 
 // listContainerLocked adds or refreshes a listed container; it proves that its pod exists, too.
-func (s *Store) listContainerLocked(ref Ref, c *api.Container, at time.Time, listed map[Ref]bool, diff *Diff) {
-	rec, isNew := s.containerLocked(s.listPodLocked(ref.Pod, nil, at, listed, diff), ref, c)
-	listed[ref] = true
+func (s *Store) listContainerLocked(ref Ref, c *api.Container, at time.Time, seen *listing) {
+	rec, isNew := s.containerLocked(s.listPodLocked(ref.Pod, nil, at, seen), ref, c)
+	seen.refs[ref] = true
 	if isNew {
-		diff.NewContainers = append(diff.NewContainers, c)
+		seen.ctrs = append(seen.ctrs, rec)
 	}
 	s.setPhaseLocked(rec, phaseOf(rec.msg, PhaseCreated))
 }
@@ -86,15 +111,6 @@ func (s *Store) dropUnlistedLocked(listed map[Ref]bool, since time.Time, diff *D
 			diff.GoneContainers = append(diff.GoneContainers, s.removePodLocked(id, p)...)
 		}
 	}
-}
-
-func (d *Diff) sort() {
-	slices.SortFunc(d.NewPods, func(a, b *api.PodSandbox) int { return cmp.Compare(a.GetId(), b.GetId()) })
-	slices.SortFunc(d.NewContainers, func(a, b *api.Container) int {
-		return cmp.Or(cmp.Compare(a.GetPodSandboxId(), b.GetPodSandboxId()), cmp.Compare(a.GetId(), b.GetId()))
-	})
-	sortEntries(d.GonePods)
-	sortEntries(d.GoneContainers)
 }
 
 func sortEntries(list []Entry) {

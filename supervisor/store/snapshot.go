@@ -69,4 +69,3 @@ func (s *Store) collectAll() (pods, ctrs []Entry) {
 func selects(pins []Pin, plugin string) bool {
 	return slices.ContainsFunc(pins, func(p Pin) bool { return p.Selected && p.Plugin == plugin })
 }
-

@@ -1,0 +1,96 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+func TestOnlyPinsThatSaySomethingAreStored(t *testing.T) {
+	t.Parallel()
+	sel, failed := store.Pin{Plugin: "a", Selected: true}, store.Pin{Plugin: "b", MatchErr: true}
+	late := store.Pin{Plugin: "c", Selected: true, MatchErr: true, Recomputed: true}
+	for _, ref := range []store.Ref{{Pod: "p"}, {Pod: "p", Container: "c"}} {
+		t.Run(ref.String(), func(t *testing.T) {
+			t.Parallel()
+			s := made(t, "c")
+			if pins, ok := s.Pins(ref); ok || pins != nil {
+				t.Errorf("Pins before a decision = %v, %v, want none", pins, ok)
+			}
+			s.SetPins(ref, []store.Pin{{Plugin: "x"}, {Plugin: "y", Recomputed: true}})
+			if pins, ok := s.Pins(ref); !ok || len(pins) != 0 {
+				t.Errorf("Pins after nobody was selected = %v, %v, want an empty decision", pins, ok)
+			}
+			s.SetPins(ref, []store.Pin{sel, {Plugin: "x"}, failed, late})
+			same(t, "pins", []store.Pin{sel, failed, late}, first(s.Pins(ref)))
+			s.SetPins(ref, []store.Pin{failed})
+			same(t, "pins after a new decision", []store.Pin{failed}, first(s.Pins(ref)))
+		})
+	}
+}
+
+func TestAddedPinsLeaveTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := made(t, "c")
+	ref := store.Ref{Pod: "p", Container: "c"}
+	a, b := store.Pin{Plugin: "a", Selected: true}, store.Pin{Plugin: "b", Selected: true}
+	s.SetPins(ref, []store.Pin{a, b})
+	before := first(s.Pins(ref))
+
+	s.AddPins(ref, store.Pin{Plugin: "c", MatchErr: true}, store.Pin{Plugin: "a", MatchErr: true}, store.Pin{Plugin: "b"})
+
+	same(t, "pins", []store.Pin{{Plugin: "a", MatchErr: true}, {Plugin: "c", MatchErr: true}}, first(s.Pins(ref)))
+	same(t, "pins handed out before", []store.Pin{a, b}, before)
+}
+
+func TestAnUninterestedPluginIsUnpinnedAndMissesNothing(t *testing.T) {
+	t.Parallel()
+	a, b := store.Pin{Plugin: "a", Selected: true}, store.Pin{Plugin: "b", Selected: true}
+	build := func(t *testing.T) *store.Store {
+		s := made(t, "c", "d")
+		s.ObserveCreation(pod("q"), ctr("q", "c"), noon)
+		for _, ref := range []store.Ref{{Pod: "p"}, {Pod: "p", Container: "c"}, {Pod: "p", Container: "d"}, {Pod: "q", Container: "c"}} {
+			s.SetPins(ref, []store.Pin{a, b})
+			s.SetWork(ref, store.Work{Plugin: "a", Reason: "busy", Missed: true})
+			s.SetWork(ref, store.Work{Plugin: "b", Reason: "busy", Missed: true})
+		}
+		return s
+	}
+	cases := []struct {
+		name  string
+		do    func(*store.Store)
+		pins  map[store.Ref][]store.Pin
+		count int
+	}{
+		{
+			"of one container", func(s *store.Store) { s.Unpin(store.Ref{Pod: "p", Container: "c"}, "a") },
+			map[store.Ref][]store.Pin{{Pod: "p"}: {a, b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {a, b}, {Pod: "q", Container: "c"}: {a, b}}, 2,
+		},
+		{
+			"of a pod and its containers", func(s *store.Store) { s.Unpin(store.Ref{Pod: "p"}, "a") },
+			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {a, b}}, 1,
+		},
+		{
+			"everywhere, when it left the configuration", func(s *store.Store) { s.ForgetPlugin("a") },
+			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {b}}, 0,
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := build(t)
+			handed := first(s.Pins(store.Ref{Pod: "p"}))
+			tc.do(s)
+			for ref, want := range tc.pins {
+				same(t, "pins of "+ref.String(), want, first(s.Pins(ref)))
+			}
+			if got := s.MissedCount("a", "busy"); got != tc.count {
+				t.Errorf("missed by a = %d, want %d", got, tc.count)
+			}
+			if got := s.MissedCount("b", "busy"); got != 3 {
+				t.Errorf("missed by b = %d, want 3", got)
+			}
+			same(t, "pins handed out before", []store.Pin{a, b}, handed)
+		})
+	}
+}
