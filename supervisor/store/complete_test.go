@@ -124,8 +124,11 @@ func TestMessagesHandedOutNeverChange(t *testing.T) {
 	p1 := s.ObservePod(pod("p"), noon)
 	c1 := s.ObserveCreation(nil, ctr("p", "c"), noon).Container
 	in := &api.PodSandbox{Id: "p", Labels: map[string]string{"other": "x"}, Linux: &api.LinuxPodSandbox{CgroupParent: "/a"}}
-	wantP, wantC, wantIn := proto.Clone(p1), proto.Clone(c1), proto.Clone(in)
+	lacksOnlyKeys := pod("p")
+	lacksOnlyKeys.Labels, lacksOnlyKeys.Annotations = map[string]string{"x": "1"}, map[string]string{"y": "2"}
+	wantP, wantC, wantIn, wantKeys := proto.Clone(p1), proto.Clone(c1), proto.Clone(in), proto.Clone(lacksOnlyKeys)
 
+	s.ObservePod(lacksOnlyKeys, noon)
 	s.ObservePod(in, noon)
 	s.ObservePod(&api.PodSandbox{Id: "p", Linux: &api.LinuxPodSandbox{CgroupsPath: "/b"}}, noon)
 	s.ObserveContainer(nil, &api.Container{Id: "c", PodSandboxId: "p", Labels: map[string]string{"l": "1"}}, noon)
@@ -134,6 +137,7 @@ func TestMessagesHandedOutNeverChange(t *testing.T) {
 	same(t, "first pod", wantP, proto.Message(p1))
 	same(t, "first container", wantC, proto.Message(c1))
 	same(t, "pod that was handed in", wantIn, proto.Message(in))
+	same(t, "pod that lacked only keys", wantKeys, proto.Message(lacksOnlyKeys))
 }
 
 func first[V any](v V, _ bool) V { return v }

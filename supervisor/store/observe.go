@@ -105,15 +105,15 @@ func (s *Store) resolveLocked(p *api.PodSandbox, c *api.Container) Ref {
 
 // podOfLocked learns of the pod of a container event, which may have come without one.
 func (s *Store) podOfLocked(ref Ref, p *api.PodSandbox, at time.Time) *pod {
-	if p.GetId() == "" {
-		p = nil
+	if p != nil && p.GetId() == "" {
+		p = completePod(p, &api.PodSandbox{Id: ref.Pod})
 	}
 	rec, _ := s.podLocked(ref.Pod, p, at)
 	rec.heard()
 	return rec
 }
 
-// podLocked adds or refreshes the pod with that id, which is p's own unless p is nil.
+// podLocked adds or refreshes the pod with that id; p has it, too, or is nil.
 func (s *Store) podLocked(id string, p *api.PodSandbox, at time.Time) (rec *pod, isNew bool) {
 	rec, ok := s.pods[id]
 	switch {

@@ -133,6 +133,23 @@ func TestACreationForAKnownIDStartsANewLife(t *testing.T) {
 	}
 }
 
+func TestAnUnknownPodIsNamedByItsContainer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ in, want *api.PodSandbox }{
+		"no pod":            {nil, &api.PodSandbox{Id: "p"}},
+		"an empty pod":      {&api.PodSandbox{}, &api.PodSandbox{Id: "p"}},
+		"a pod without id":  {&api.PodSandbox{Name: "n"}, &api.PodSandbox{Id: "p", Name: "n"}},
+		"a pod with all it": {pod("p"), pod("p")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := store.New()
+			same(t, "pod", tc.want, s.ObserveContainer(tc.in, ctr("p", "c"), noon).Pod)
+			same(t, "stored pod", tc.want, first(s.Pod("p")))
+		})
+	}
+}
+
 func TestAContainerAlwaysNamesItsPod(t *testing.T) {
 	t.Parallel()
 	s := store.New()

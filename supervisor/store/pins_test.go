@@ -37,7 +37,7 @@ func TestAddedPinsLeaveTheOthersAlone(t *testing.T) {
 	s.SetPins(ref, []store.Pin{a, b})
 	before := first(s.Pins(ref))
 
-	s.AddPins(ref, store.Pin{Plugin: "c", MatchErr: true}, store.Pin{Plugin: "a", MatchErr: true}, store.Pin{Plugin: "b"})
+	s.AddPins(ref, store.Pin{Plugin: "a", MatchErr: true}, store.Pin{Plugin: "b"}, store.Pin{Plugin: "c", MatchErr: true})
 
 	same(t, "pins", []store.Pin{{Plugin: "a", MatchErr: true}, {Plugin: "c", MatchErr: true}}, first(s.Pins(ref)))
 	same(t, "pins handed out before", []store.Pin{a, b}, before)
