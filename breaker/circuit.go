@@ -26,8 +26,9 @@ var (
 // guards it, and since gobreaker calls back under a lock of its own, those
 // functions touch only fields of the circuit.
 type circuit struct {
-	cfg *Config
-	cb  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	cfg   *Config
+	cb    *gobreaker.TwoStepCircuitBreaker[struct{}]
+	trips bool // what gobreaker is told when it asks whether a bad call opens it
 
 	state State  // StateClosed, StateOpen or StateHalfOpen
 	era   uint64 // changes with state; a verdict from another era is not counted
@@ -35,7 +36,6 @@ type circuit struct {
 	// Counted while closed, and kept for show until it closes again.
 	consecutive uint32
 	calls       window
-	tripped     Cause // why gobreaker opened, set by readyToTrip
 
 	openFor   time.Duration // the latest opening
 	openUntil time.Time
@@ -62,27 +62,10 @@ func (c *circuit) renew() {
 		// The open time is ours. gobreaker's must be over whenever ours is, and
 		// zero would mean 60 s.
 		Timeout:      time.Nanosecond,
-		ReadyToTrip:  func(gobreaker.Counts) bool { return c.readyToTrip() },
+		ReadyToTrip:  func(gobreaker.Counts) bool { return c.trips },
 		IsSuccessful: func(err error) bool { return err == nil },
-		IsExcluded:   func(err error) bool { return err == errExcluded }, //nolint:errorlint // never wrapped: given by report
+		IsExcluded:   func(err error) bool { return errors.Is(err, errExcluded) },
 	})
-}
-
-// readyToTrip is asked by gobreaker after a bad call while it is closed.
-func (c *circuit) readyToTrip() bool {
-	if c.state == StateHalfOpen {
-		return true // a fresh one stands in for a half-open one, see admit
-	}
-	c.tripped = CauseNone
-	sum := c.calls.sum(time.Now())
-	switch {
-	case c.cfg.ConsecutiveFailures > 0 && c.consecutive >= c.cfg.ConsecutiveFailures:
-		c.tripped = CauseConsecutiveFailures
-	case c.cfg.FailureRatio > 0 && sum.counted() >= c.cfg.RatioMinimumCalls &&
-		float64(sum.bad) >= c.cfg.FailureRatio*float64(sum.counted()):
-		c.tripped = CauseFailureRatio
-	}
-	return c.tripped != CauseNone
 }
 
 // admit takes a place for one call in the closed or half-open state. It returns
@@ -120,21 +103,21 @@ func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) 
 	case VerdictBad:
 		c.consecutive++
 		c.calls.add(now, tally{bad: 1, slow: count(slow)})
-		c.tripped = CauseNone
+		cause := c.failed(now)
+		c.trips = cause != CauseNone
 		done(errBad)
-		if c.tripped != CauseNone {
-			return StateOpen, c.tripped
+		if cause != CauseNone {
+			return StateOpen, cause
 		}
 	}
-	sum := c.calls.sum(now)
-	if c.cfg.SlowCall > 0 && sum.counted() >= c.cfg.SlowMinimumCalls &&
-		float64(sum.slow) >= c.cfg.SlowRatio*float64(sum.counted()) {
+	if c.tooSlow(now) {
 		c.trip()
 		return StateOpen, CauseSlowCall
 	}
 	return c.state, CauseNone
 }
 
+// reportProbe is report while half-open. A slow answer is no cure for slowness.
 func (c *circuit) reportProbe(done func(error), v Verdict, slow bool) (State, Cause) {
 	if v == VerdictGood && slow && c.needsFast {
 		v = VerdictBad
@@ -145,12 +128,33 @@ func (c *circuit) reportProbe(done func(error), v Verdict, slow bool) (State, Ca
 		c.good(slow)
 		return StateClosed, CauseProbe
 	case VerdictBad:
+		c.trips = true
 		done(errBad)
 		return StateOpen, CauseProbe
 	case VerdictExcluded:
 		done(errExcluded)
 	}
 	return c.state, CauseNone
+}
+
+// failed returns which rule about failures a bad call has just broken, if any.
+func (c *circuit) failed(now time.Time) Cause {
+	if c.cfg.ConsecutiveFailures > 0 && c.consecutive >= c.cfg.ConsecutiveFailures {
+		return CauseConsecutiveFailures
+	}
+	sum := c.calls.sum(now)
+	if c.cfg.FailureRatio > 0 && sum.counted() >= c.cfg.RatioMinimumCalls &&
+		float64(sum.bad) >= c.cfg.FailureRatio*float64(sum.counted()) {
+		return CauseFailureRatio
+	}
+	return CauseNone
+}
+
+// tooSlow reports whether too many of the calls in the window were slow.
+func (c *circuit) tooSlow(now time.Time) bool {
+	sum := c.calls.sum(now)
+	return c.cfg.SlowCall > 0 && sum.counted() >= c.cfg.SlowMinimumCalls &&
+		float64(sum.slow) >= c.cfg.SlowRatio*float64(sum.counted())
 }
 
 // good counts a good call towards forgetting earlier openings.
@@ -164,15 +168,13 @@ func (c *circuit) good(slow bool) {
 	}
 }
 
-// trip opens gobreaker without a call of its own.
+// trip opens gobreaker without a verdict: a fresh one gets a bad call.
 func (c *circuit) trip() {
-	before := c.state
-	c.state = StateHalfOpen // so that the first bad call trips it
 	c.renew()
+	c.trips = true
 	if done := c.admit(); done != nil {
 		done(errBad)
 	}
-	c.state = before
 }
 
 // open moves to StateOpen; gobreaker has opened before.
@@ -199,10 +201,15 @@ func (c *circuit) halfOpen() {
 func (c *circuit) close() {
 	c.state = StateClosed
 	c.era++
-	c.consecutive = 0
-	c.calls.clear()
+	c.forget()
 	c.openUntil = time.Time{}
 	c.needsCall, c.needsFast, c.down = false, false, false
+}
+
+// forget drops what was counted while closed.
+func (c *circuit) forget() {
+	c.consecutive = 0
+	c.calls.clear()
 }
 
 // holds reports whether an open circuit refuses calls for now.

@@ -110,6 +110,7 @@ func (c Config) normalized() Config {
 	if !(c.LaneRatio > 0) {
 		c.LaneRatio = 0
 	}
+	c.LaneRatio = min(c.LaneRatio, 1)
 	if c.LaneBurst <= 0 {
 		c.LaneBurst = d.LaneBurst
 	}

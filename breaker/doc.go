@@ -59,9 +59,9 @@
 // # Ordering and concurrency
 //
 //   - All methods are safe for concurrent use, never block on anything but the
-//     guard's own short lock, and take constant time; [Guard.Snapshot] and
-//     [Guard.Unquarantine] take time in proportion to the pods remembered, at
-//     most 4096.
+//     guard's own short lock, and take constant time. Only [Guard.Snapshot],
+//     [Guard.Unquarantine] of all pods and [Guard.Started] with a new version
+//     take time in proportion to the pods remembered, at most 4096.
 //   - Transitions are handed out in the order in which they happened, one at a
 //     time, never under a lock, so the function may call the guard. When a
 //     method returns, its transition has been handed out, or another goroutine

@@ -8,27 +8,32 @@ import "time"
 // paid before the next call, so over time the ratio holds exactly.
 type lane struct {
 	total  time.Duration
-	tokens float64 // seconds, at the time at
+	tokens time.Duration // at the time at
 	at     time.Time
 }
 
+// maxCharge bounds one wait, so that no caller's mistake overflows the sums. No
+// event waits that long: the runtime gives up after seconds.
+const maxCharge = 24 * time.Hour
+
 func newLane(cfg Config, now time.Time) lane {
-	return lane{tokens: cfg.LaneBurst.Seconds(), at: now}
+	return lane{tokens: cfg.LaneBurst, at: now}
 }
 
-// level returns the tokens at now, in seconds. It changes nothing.
-func (l *lane) level(cfg *Config, now time.Time) float64 {
-	return min(l.tokens+now.Sub(l.at).Seconds()*cfg.LaneRatio, cfg.LaneBurst.Seconds())
+// level returns the tokens at now. It changes nothing.
+func (l *lane) level(cfg *Config, now time.Time) time.Duration {
+	refill := time.Duration(float64(now.Sub(l.at)) * cfg.LaneRatio)
+	return min(l.tokens+refill, cfg.LaneBurst)
 }
 
 func (l *lane) charge(cfg *Config, d time.Duration, now time.Time) {
 	if d <= 0 {
 		return
 	}
+	d = min(d, maxCharge)
 	l.total += d
 	if cfg.LaneRatio > 0 {
-		l.tokens = l.level(cfg, now) - d.Seconds()
-		l.at = now
+		l.tokens, l.at = l.level(cfg, now)-d, now
 	}
 }
 
@@ -39,8 +44,8 @@ func (l *lane) empty(cfg *Config, now time.Time) bool {
 // reconfigure changes the rules from old to cfg. A lane share that is switched on
 // starts full; one that was on keeps its level.
 func (l *lane) reconfigure(old, cfg *Config, now time.Time) {
-	level := cfg.LaneBurst.Seconds()
-	if old.LaneRatio > 0 {
+	level := cfg.LaneBurst
+	if old.LaneRatio > 0 && cfg.LaneRatio > 0 {
 		level = min(level, l.level(old, now))
 	}
 	l.tokens, l.at = level, now

@@ -25,6 +25,7 @@ type pods struct {
 	recent  *list.List               // most recent first
 }
 
+// podEntry is what the elements of pods.recent hold.
 type podEntry struct {
 	pod        string
 	hard, soft int
@@ -44,8 +45,8 @@ func (p *pods) find(pod string, cfg *Config, now time.Time) *podEntry {
 	if !ok {
 		return nil
 	}
-	e := el.Value.(*podEntry) //nolint:forcetypeassert // the list holds nothing else
-	if now.Sub(e.struck) >= cfg.QuarantineDuration+strikeMemory {
+	e := el.Value.(*podEntry)
+	if now.Sub(e.struck) >= cfg.QuarantineDuration+strikeMemory && !now.Before(e.until) {
 		p.remove(el)
 		return nil
 	}
@@ -65,9 +66,10 @@ func (p *pods) findOrAdd(pod string, cfg *Config, now time.Time) *podEntry {
 	return e
 }
 
-func (p *pods) remove(el *list.Element) {
-	e := p.recent.Remove(el).(*podEntry) //nolint:forcetypeassert // the list holds nothing else
+func (p *pods) remove(el *list.Element) *podEntry {
+	e := p.recent.Remove(el).(*podEntry)
 	delete(p.entries, e.pod)
+	return e
 }
 
 func (p *pods) quarantined(pod string, cfg *Config, now time.Time) bool {
@@ -136,24 +138,27 @@ func (p *pods) forgive(pod, work string, cfg *Config, now time.Time) {
 // clear forgets pod, or every pod when pod is "", and returns how many of them
 // were quarantined.
 func (p *pods) clear(pod string, now time.Time) int {
-	n := 0
-	for key, el := range p.entries {
-		if pod != "" && pod != key {
-			continue
-		}
-		if now.Before(el.Value.(*podEntry).until) { //nolint:forcetypeassert // the list holds nothing else
-			n++
-		}
-		p.remove(el)
+	if pod == "" {
+		n := len(p.list(now))
+		*p = newPods()
+		return n
 	}
-	return n
+	el, ok := p.entries[pod]
+	if !ok {
+		return 0
+	}
+	e := p.remove(el)
+	if now.Before(e.until) {
+		return 1
+	}
+	return 0
 }
 
 // list returns the quarantined pods, most recently met first.
 func (p *pods) list(now time.Time) []QuarantinedPod {
 	var out []QuarantinedPod
 	for el := p.recent.Front(); el != nil; el = el.Next() {
-		e := el.Value.(*podEntry) //nolint:forcetypeassert // the list holds nothing else
+		e := el.Value.(*podEntry)
 		if now.Before(e.until) {
 			out = append(out, QuarantinedPod{Pod: e.pod, Until: e.until, Strikes: e.hard + e.soft})
 		}

@@ -14,8 +14,8 @@ func (g *Guard) Hung(pod string) {
 	g.failLocked(CauseHung, now)
 }
 
-// Exited says that the process ended or the connection was lost without having
-// been told to, while it worked on pod or on none (""). The breaker opens with
+// Exited says that the process in service ended or its connection was lost, without
+// having been told to, while it worked on pod or on none (""). The breaker opens with
 // cause exit if it is not open, and stays open until Started, however long that
 // takes; a further Exited is no transition. The pod gets a strike. The call in
 // flight is forgotten: the plugin is not busy, and the call's End does not count
@@ -33,7 +33,8 @@ func (g *Guard) Exited(pod string) {
 // breaker, whatever opened it, becomes half-open at once; a closed one stays
 // closed. A call of the incarnation before is forgotten as in Exited, so end and
 // return the ticket of the new one's Synchronize before. With newVersion, another
-// binary or configuration than before, all pods get a new chance.
+// binary or configuration than before, all pods get a new chance and the calls
+// counted so far are forgotten.
 func (g *Guard) Started(newVersion bool) {
 	now := g.lock()
 	defer g.unlock()
@@ -42,6 +43,7 @@ func (g *Guard) Started(newVersion bool) {
 	g.circuit.down = false
 	if newVersion {
 		g.pods.clear("", now)
+		g.circuit.forget()
 	}
 	if g.circuit.state == StateOpen {
 		g.halfOpenLocked(CauseStarted, now)

@@ -73,7 +73,7 @@ func (g *Guard) Snapshot() Snapshot {
 		GoodCalls:           c.goodCalls,
 		Busy:                g.inflight != nil,
 		Quarantined:         g.pods.list(now),
-		LaneTokens:          time.Duration(g.lane.level(&g.cfg, now) * float64(time.Second)),
+		LaneTokens:          g.lane.level(&g.cfg, now),
 		LaneTotal:           g.lane.total,
 		OpenTotal:           g.openTotalLocked(now),
 	}
