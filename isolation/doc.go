@@ -20,8 +20,8 @@
 //   - [Start] returns only after the handshake (protocol go-plugin) and after the plugin's RegisterPlugin, or with an error
 //     and nothing left running.
 //   - All methods of an Instance are safe for concurrent use. Calls through [Instance.Plugin] are not serialized here.
-//   - [Spec.OnOutput] is called by one goroutine per stream, in the order of the lines of that stream. [Spec.OnUpdate] may be
-//     called concurrently; never before the plugin registered, never after [Instance.Done] is closed.
+//   - [Spec.OnOutput] is called one line at a time, in the order of the lines of each stream. [Spec.OnUpdate] may be called
+//     concurrently; never before the plugin registered. Neither is called after [Instance.Done] is closed.
 //   - The order at the end is: process reaped, its group killed, connection closed, output drained, directory removed, Done.
 //
 // # Failure model

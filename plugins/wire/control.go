@@ -74,8 +74,11 @@ func (p *Plugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 
 // GRPCClient returns a Control that calls the plugin.
 func (*Plugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return Control(&client{conn: conn}), nil
+	return NewClient(conn), nil
 }
+
+// NewClient returns a Control that calls the plugin at the other end of conn.
+func NewClient(conn grpc.ClientConnInterface) Control { return &client{conn: conn} }
 
 func serviceDesc() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
@@ -144,7 +147,7 @@ func method[M any, P message[M]](name string, call func(context.Context, Control
 func fullMethod(name string) string { return "/" + ServiceName + "/" + name }
 
 // client calls the control service of a plugin.
-type client struct{ conn *grpc.ClientConn }
+type client struct{ conn grpc.ClientConnInterface }
 
 func (c *client) invoke(ctx context.Context, name string, req, reply proto.Message) error {
 	return c.conn.Invoke(ctx, fullMethod(name), req, reply)

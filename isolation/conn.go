@@ -1,0 +1,179 @@
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/net/multiplex"
+	"github.com/containerd/ttrpc"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// updateFunc is Spec.OnUpdate.
+type updateFunc func(ctx context.Context, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error)
+
+// nriConn is the runtime side of one plugin's NRI connection.
+type nriConn struct {
+	mux      multiplex.Mux
+	client   *ttrpc.Client
+	server   *ttrpc.Server
+	listener net.Listener
+	plugin   api.PluginService
+	onUpdate updateFunc
+
+	registered chan struct{} // closed by the first RegisterPlugin
+	closed     chan struct{} // closed when the connection ended, by either side
+	served     chan struct{} // closed when the server accepts no more
+
+	mu       sync.Mutex // guards the rest
+	reg      *Registration
+	closing  bool
+	handlers sync.WaitGroup // calls of onUpdate; no Add once closing is set
+}
+
+// socketPair returns a connection and the descriptor of its other end.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create socket pair: %w", err)
+	}
+	local, peer := os.NewFile(uintptr(fds[0]), "nri"), os.NewFile(uintptr(fds[1]), "nri of plugin")
+	conn, err := net.FileConn(local) // duplicates the descriptor
+	err = errors.Join(err, local.Close())
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("create socket pair: %w", err), peer.Close())
+	}
+	return conn, peer, nil
+}
+
+// newNRIConn serves the runtime's side of conn, which it owns from then on.
+func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
+	c := &nriConn{
+		onUpdate:   onUpdate,
+		registered: make(chan struct{}),
+		closed:     make(chan struct{}),
+		served:     make(chan struct{}),
+	}
+	server, err := ttrpc.NewServer()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create ttrpc server: %w", err), conn.Close())
+	}
+	c.server = server
+	c.mux = multiplex.Multiplex(stallConn{conn}, multiplex.WithBlockedRead())
+	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
+	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open plugin service: %w", err), c.mux.Close())
+	}
+	c.listener, err = c.mux.Listen(multiplex.RuntimeServiceConn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open runtime service: %w", err), c.mux.Close())
+	}
+	api.RegisterRuntimeService(server, (*runtimeService)(c))
+	c.client = ttrpc.NewClient(pluginConn, ttrpc.WithOnClose(func() { close(c.closed) }))
+	c.plugin = newEventFallback(api.NewPluginClient(c.client), c.nriVersion)
+	go func() {
+		defer close(c.served)
+		_ = server.Serve(context.Background(), c.listener) // ends with the connection; there is no other way
+	}()
+	go func() {
+		<-c.closed
+		c.hangUp() // the plugin may have closed it: then nothing else ends the server
+	}()
+	return c, nil
+}
+
+// hangUp closes the connection.
+func (c *nriConn) hangUp() {
+	_ = c.mux.Close() // ends all of them; closing twice is no error worth telling
+	_ = c.client.Close()
+	_ = c.server.Close()
+	_ = c.listener.Close()
+}
+
+// close closes the connection and waits for what runs on it.
+func (c *nriConn) close() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.hangUp()
+	<-c.closed
+	<-c.served
+	c.handlers.Wait()
+}
+
+// registration is what the plugin said when it registered; the zero value before.
+func (c *nriConn) registration() Registration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reg == nil {
+		return Registration{}
+	}
+	return *c.reg
+}
+
+func (c *nriConn) nriVersion() string { return c.registration().NRIVersion }
+
+// runtimeService is what the plugin may call.
+type runtimeService nriConn
+
+// RegisterPlugin takes the plugin's registration, once.
+func (r *runtimeService) RegisterPlugin(_ context.Context, req *api.RegisterPluginRequest) (*api.Empty, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reg != nil {
+		return nil, status.Errorf(codes.AlreadyExists, "register plugin %q: already registered as %q on this connection",
+			req.GetPluginName(), r.reg.Name)
+	}
+	r.reg = &Registration{Name: req.GetPluginName(), Index: req.GetPluginIdx(), NRIVersion: req.GetNRIVersion()}
+	close(r.registered)
+	return &api.Empty{}, nil
+}
+
+// UpdateContainers takes updates that the plugin asks for on its own.
+func (r *runtimeService) UpdateContainers(ctx context.Context, req *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
+	r.mu.Lock()
+	switch {
+	case r.closing:
+		r.mu.Unlock()
+		return nil, status.Error(codes.Unavailable, "update containers: the plugin is being stopped")
+	case r.reg == nil:
+		r.mu.Unlock()
+		return nil, status.Error(codes.FailedPrecondition, "update containers: register the plugin first")
+	case r.onUpdate == nil:
+		r.mu.Unlock()
+		return nil, status.Error(codes.Unavailable, "update containers: updates are not accepted from this plugin")
+	case len(req.GetEvict()) > 0:
+		r.mu.Unlock()
+		return nil, status.Error(codes.InvalidArgument, "update containers: evictions are not supported, no NRI runtime carries them out")
+	}
+	r.handlers.Add(1)
+	r.mu.Unlock()
+	defer r.handlers.Done()
+	failed, err := r.onUpdate(ctx, req.GetUpdate())
+	return &api.UpdateContainersResponse{Failed: failed}, err
+}
+
+// stallConn closes the connection when one write makes no end within WriteStall: a peer that stopped reading would hold
+// ttrpc's send lock, and whoever waits for it, for ever.
+type stallConn struct{ net.Conn }
+
+func (c stallConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(WriteStall)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// Not an error that counts as a timeout of the call: the connection is over.
+		return n, errors.Join(fmt.Errorf("plugin did not read for %s: %w", WriteStall, net.ErrClosed), c.Close())
+	}
+	return n, err
+}

@@ -1,0 +1,135 @@
+package isolation
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxSocketPath is the longest path of a unix socket: sun_path of unix(7) is 108 bytes with its terminating zero.
+	maxSocketPath = 107
+	// socketNameLen is the longest name that go-plugin gives its socket: "plugin" and a 32 bit number.
+	socketNameLen = len("/plugin") + 10
+	// idBytes make the name of an incarnation's directory. A clash fails the start.
+	idBytes = 3
+)
+
+// runDir is the private directory of one incarnation. It is locked while the incarnation lives, so that the next start can
+// tell what was left behind by a supervisor that was killed.
+type runDir struct {
+	path string
+	lock *os.File
+}
+
+// newRunDir creates base/plugins/name/ID, mode 0700, and removes its dead siblings.
+func newRunDir(base, name string) (_ *runDir, err error) {
+	parent := filepath.Join(base, "plugins", name)
+	if n := len(parent) + 1 + 2*idBytes + socketNameLen; n > maxSocketPath {
+		return nil, fmt.Errorf("create directory in %q: socket paths would have %d bytes, the limit is %d: use a shorter runDir or plugin name",
+			parent, n, maxSocketPath)
+	}
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	// Held while siblings are swept and the new directory is not yet locked itself.
+	parentLock, err := lockDir(parent, unix.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, parentLock.Close()) }()
+
+	if err := sweep(parent); err != nil {
+		return nil, err
+	}
+	var id [idBytes]byte
+	_, _ = rand.Read(id[:]) // never fails
+	path := filepath.Join(parent, hex.EncodeToString(id[:]))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return &runDir{path: path, lock: lock}, nil
+}
+
+// sweep removes the directories in parent that no living incarnation holds.
+func sweep(parent string) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return fmt.Errorf("sweep directory: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(parent, e.Name())
+		if e.IsDir() {
+			lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				continue // in use
+			}
+			if err != nil {
+				return err
+			}
+			_ = lock.Close() // read only
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("sweep directory: %w", err)
+		}
+	}
+	return nil
+}
+
+func lockDir(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock directory: %w", err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock directory %q: %w", path, err), f.Close())
+	}
+	return f, nil
+}
+
+// remove deletes the directory with all that the plugin left in it.
+func (d *runDir) remove() error {
+	return errors.Join(os.RemoveAll(d.path), d.lock.Close())
+}
+
+// openSocket opens the socket at path without connecting to it, and returns an address that names exactly this socket. A
+// plugin tells where it listens; what it tells must be a socket in its own directory, or it could make us talk to anybody.
+func (d *runDir) openSocket(network, path string) (*os.File, *net.UnixAddr, error) {
+	if network != "unix" {
+		return nil, nil, fmt.Errorf("plugin listens on %q %q: only a unix socket in its own directory is accepted", network, path)
+	}
+	name, ok := strings.CutPrefix(path, d.path+"/")
+	if !ok || strings.ContainsRune(name, '/') {
+		return nil, nil, fmt.Errorf("plugin listens on %q: only a socket in its own directory %q is accepted", path, d.path)
+	}
+	fd, err := unix.Openat(int(d.lock.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open plugin's socket %q: %w", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open plugin's socket %q: %w", path, err), f.Close())
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return nil, nil, errors.Join(fmt.Errorf("open plugin's socket %q: not a socket", path), f.Close())
+	}
+	return f, &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d", fd), Net: "unix"}, nil
+}
