@@ -1,7 +1,20 @@
 package policy
 
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
 // compiled is what a manifest compiles to.
 type compiled struct {
-	events     subscription
+	selection
+	// events is the narrowing of the subscription, 0 for none; blocking and fails are sets of events.
+	events, blocking, fails api.EventMask
+	// timeouts is indexed by event.
+	timeouts   [api.Event_LAST]time.Duration
+	granted    fieldSet
 	configData string
+	critical   globs
+	staticPods bool
 }

@@ -90,8 +90,8 @@ type SourceFile struct {
 }
 
 // DefaultRuntimeTimeout is the time that containerd and CRI-O give a plugin for one request
-// when nothing else is configured (NRI, pkg/adaptation, DefaultPluginRequestTimeout).
-const DefaultRuntimeTimeout = 2 * time.Second
+// when nothing else is configured.
+const DefaultRuntimeTimeout time.Duration = api.DefaultPluginRequestTimeout
 
 // Part is a part of a selection. It is a closed set.
 type Part uint8
@@ -167,5 +167,3 @@ type PartResult struct {
 	Err error
 }
 
-// subscription is the set of events named by a manifest.
-type subscription = api.EventMask

@@ -30,8 +30,8 @@ type SupervisorSpec struct {
 	Critical CriticalSpec `json:"critical"`
 	// RequiredPlugins must have succeeded for every container.
 	RequiredPlugins []string `json:"requiredPlugins"`
-	// Defaults lies beneath the spec of each plugin: maps merge, lists replace.
-	Defaults *PluginSpec `json:"defaults,omitempty"`
+	// Defaults is any part of a Plugin's spec. It lies beneath the spec of each plugin: maps merge, lists replace.
+	Defaults RawObject `json:"defaults,omitzero" schema:"PluginSpec"`
 	// Teams sets the ceiling of each team, by team name. A plugin of a team that is not here is an error.
 	Teams map[string]Team `json:"teams,omitzero"`
 }

@@ -6,70 +6,70 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Load reads the Supervisor document and the Plugin manifests.
-//
-// It returns a Config also when plugin manifests are wrong: those are in Config.Invalid. The error
-// is not nil only when the Supervisor document cannot be used; it is then a Problems value that
-// lists everything found wrong, and the Config is nil.
-func Load(o LoadOptions) (*Config, error) { return nil, nil }
+const (
+	// minOverdue is the least age of a hang when overdueAfter is not given.
+	minOverdue = 5 * time.Second
+	// overdueFactor is how many timeouts make a hang when overdueAfter is not given.
+	overdueFactor = 10
+)
 
-// Parse is Load on files in memory: the file whose path is o.ConfigFile holds the Supervisor
-// document, all others are Plugin manifests.
-func Parse(files []SourceFile, o LoadOptions) (*Config, error) { return nil, nil }
-
-// TimeoutWarnings says which plugins' timeouts do not fit together in the time that the runtime
-// gives for one request. Load has done so for DefaultRuntimeTimeout.
-func (c *Config) TimeoutWarnings(runtimeTimeout time.Duration) Problems { return nil }
-
-// Events is the narrowing of the subscription. 0 is no narrowing.
+// Events is the narrowing of what the plugin subscribes to. 0 is no narrowing.
 func (p *Plugin) Events() api.EventMask { return p.events }
 
-// Timeout bounds a call for the event.
-func (p *Plugin) Timeout(e api.Event) time.Duration { return 0 }
+// Timeout bounds a call for the event. It is never 0, and never more than the team's maxTimeout. An
+// unknown event has the default timeout.
+func (p *Plugin) Timeout(e api.Event) time.Duration {
+	if e <= api.Event_UNKNOWN || e >= api.Event_LAST {
+		e = api.Event_UNKNOWN
+	}
+	return p.timeouts[e]
+}
 
 // StartTimeout bounds the time from the start of the process to its registration.
-func (p *Plugin) StartTimeout() time.Duration { return 0 }
+func (p *Plugin) StartTimeout() time.Duration { return p.Spec.Timeouts.Start.Std() }
 
 // ConfigureTimeout bounds the Configure call.
-func (p *Plugin) ConfigureTimeout() time.Duration { return 0 }
+func (p *Plugin) ConfigureTimeout() time.Duration { return p.Spec.Timeouts.Configure.Std() }
 
 // SynchronizeTimeout bounds the Synchronize call, all its parts together.
-func (p *Plugin) SynchronizeTimeout() time.Duration { return 0 }
+func (p *Plugin) SynchronizeTimeout() time.Duration { return p.Spec.Timeouts.Synchronize.Std() }
 
-// OverdueAfter is the age at which a call for the event that still runs is a hang.
-func (p *Plugin) OverdueAfter(e api.Event) time.Duration { return 0 }
+// OverdueAfter is the age at which a call for the event that still runs is a hang: what the manifest
+// says, else ten times the event's timeout and at least 5 s.
+func (p *Plugin) OverdueAfter(e api.Event) time.Duration {
+	if p.Spec.OverdueAfter > 0 {
+		return p.Spec.OverdueAfter.Std()
+	}
+	return max(overdueFactor*p.Timeout(e), minOverdue)
+}
 
-// Blocking says whether the runtime waits for the plugin at this event.
-func (p *Plugin) Blocking(e api.Event) bool { return false }
+// Blocking says whether the runtime waits for the plugin at this event. Events that are not
+// blocking are queued.
+func (p *Plugin) Blocking(e api.Event) bool { return inMask(p.blocking, e) }
 
-// Fails says whether a failure of the plugin at this event refuses the request.
-func (p *Plugin) Fails(e api.Event) bool { return false }
+// Fails says whether a failure of the plugin at this event refuses the request. It is false for all
+// Stop*, Remove* and Post* events. What protects critical pods is asked separately, see Critical.
+func (p *Plugin) Fails(e api.Event) bool { return inMask(p.fails, e) }
 
-// Critical says whether the pod is protected from being refused because of this plugin.
-func (p *Plugin) Critical(pod *api.PodSandbox) bool { return false }
+// Critical says whether the pod is protected from being refused because of this plugin: it is in a
+// critical namespace or a static pod, and the plugin does not say includeCritical. A nil pod is an
+// empty one.
+func (p *Plugin) Critical(pod *api.PodSandbox) bool {
+	if p.Spec.IncludeCritical {
+		return false
+	}
+	return p.critical.matchKnown(pod.GetNamespace()) || (p.staticPods && isStatic(pod))
+}
 
-// MatchPod decides whether the plugin hears of the pod's own events.
-func (p *Plugin) MatchPod(pod *api.PodSandbox) Decision { return Decision{} }
+// isStatic says whether the kubelet read the pod from a file or URL. The kubelet writes this annotation
+// to every pod, over what its author wrote (kubelet, pkg/kubelet/types, ConfigSourceAnnotationKey).
+func isStatic(pod *api.PodSandbox) bool {
+	source, ok := pod.GetAnnotations()["kubernetes.io/config.source"]
+	return ok && source != "api"
+}
 
-// MatchContainer decides whether the plugin hears of the container's events.
-func (p *Plugin) MatchContainer(pod *api.PodSandbox, c *api.Container) Decision { return Decision{} }
-
-// ExplainPod says of each part of the selection whether it matches the pod.
-func (p *Plugin) ExplainPod(pod *api.PodSandbox) []PartResult { return nil }
-
-// ExplainContainer says of each part of the selection whether it matches the container.
-func (p *Plugin) ExplainContainer(pod *api.PodSandbox, c *api.Container) []PartResult { return nil }
-
-// Adjustable lists the fields that the plugin was granted, in NRI's order.
-func (p *Plugin) Adjustable() []Field { return nil }
-
-// Forbidden lists the fields set in the adjustment that the plugin was not granted. Nil is fine.
-func (p *Plugin) Forbidden(adj *api.ContainerAdjustment) []Field { return nil }
-
-// ForbiddenUpdate lists the fields set in the update that the plugin was not granted. Nil is fine.
-func (p *Plugin) ForbiddenUpdate(u *api.ContainerUpdate) []Field { return nil }
-
-// ConfigData is what goes to the plugin's Configure.
+// ConfigData is what goes to the plugin's Configure: spec.config as JSON, spec.configText as it is, or what
+// the file of spec.configFrom held when it was loaded. It is empty when none is given.
 func (p *Plugin) ConfigData() string { return p.configData }
 
 // MayReject says whether the plugin may refuse a container on purpose.
@@ -77,3 +77,7 @@ func (p *Plugin) MayReject() bool { return p.Spec.Permissions.Reject }
 
 // UpdateScope says which containers the plugin's updates may name.
 func (p *Plugin) UpdateScope() UpdateScope { return p.Spec.Permissions.Update }
+
+func inMask(m api.EventMask, e api.Event) bool {
+	return e > api.Event_UNKNOWN && e < api.Event_LAST && m.IsSet(e)
+}
