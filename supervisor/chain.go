@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// visit is one event on its way through the plugins that selected it.
+type visit struct {
+	sup   *Supervisor
+	event api.Event
+	ref   store.Ref
+	pod   *api.PodSandbox
+	name  naming
+	key   string
+	until time.Time // by then the runtime must have its answer
+
+	failing atomic.Bool // some plugin's failure makes the request fail
+}
+
+func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
+	return &visit{
+		sup: se.sup, event: e, ref: ref, pod: pod, key: podKey(pod), until: se.deadline(ctx),
+		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId()},
+	}
+}
+
+// pod relays a pod event.
+func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, invoke podInvoke) error {
+	defer se.sup.metrics.request(e, time.Now())
+	pod = se.sup.store.ObservePod(pod, time.Now())
+	sel := se.sup.podSelection(pod)
+	if len(sel) == 0 {
+		return nil
+	}
+	v := se.visit(ctx, e, store.Ref{Pod: pod.GetId()}, pod, nil)
+	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, pod) })
+}
+
+// container relays a container event that has no reply.
+func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandbox, ctr *api.Container, invoke ctrInvoke) error {
+	defer se.sup.metrics.request(e, time.Now())
+	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	if len(sel) == 0 {
+		return nil
+	}
+	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
+	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, o.Pod, o.Container) })
+}
+
+// relay gives the event to one plugin after the other. The first failure that its policy makes count ends it.
+func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.Context, api.PluginService) (any, error)) error {
+	for i, s := range sel {
+		if !s.h.subscribes(v.event) {
+			continue
+		}
+		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent}
+		if !s.h.policy.Blocking(v.event) {
+			if !s.matchErr && !v.sup.bypassed() {
+				s.h.notify(d)
+			}
+			continue
+		}
+		r := v.ask(ctx, s, d, len(sel)-i-1)
+		if o, ok := r.reply.(optOut); ok {
+			v.sup.optOut(s.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
+		}
+		if err := v.settle(s.h, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask delivers the event to one plugin within its share of the time; later is how many plugins are still to come.
+func (v *visit) ask(ctx context.Context, s selected, d delivery, later int) callResult {
+	switch {
+	case v.sup.bypassed():
+		s.h.met.refused(breaker.ReasonBypass)
+		return callResult{Result: plugin.Result{Refused: breaker.ReasonBypass}}
+	case s.matchErr:
+		s.h.met.refused(breaker.ReasonMatchError)
+		return callResult{Result: plugin.Result{Refused: breaker.ReasonMatchError}}
+	}
+	return s.h.deliver(ctx, d, breaker.Share(time.Until(v.until), s.h.policy.Timeout(v.event), later))
+}
+
+// settle records what a result means for the container and returns the error of the request, if there is to be one.
+func (v *visit) settle(h *host, r callResult) error {
+	if r.Delivered && r.Outcome == breaker.OutcomeRejected {
+		return v.sup.rejection(h, v.pod, v.name, r.detail)
+	}
+	if r.Delivered && r.Outcome == breaker.OutcomeForbidden {
+		h.met.denied(r.fields)
+		v.sup.emit(Forbidden{
+			Plugin: h.policy.Name, Team: h.policy.Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container, Fields: r.fields,
+		})
+	}
+	reason := reasonOf(r.Result)
+	if reason == "" {
+		return nil
+	}
+	return v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took)
+}
+
+// optOut: the plugin wants to hear no more of a pod or container.
+func (s *Supervisor) optOut(h *host, r plugin.Request, o optOut) {
+	ref := store.Ref(r.Ref)
+	if o.scope == wire.ScopePod {
+		ref.Container = ""
+	}
+	s.store.Unpin(ref, h.policy.Name)
+}

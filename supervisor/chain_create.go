@@ -1,0 +1,223 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// missedAnnotation tells on a container what work is missing from it: "gpu-env=timeout,other=busy".
+const missedAnnotation = "nri-supervisor.dev/missed"
+
+// part is one plugin's part in an event that has a reply.
+type part struct {
+	selected
+	adjusts bool // it subscribes to the event itself; false: it only validates
+	asked   bool
+	result  callResult
+	err     error // of the request, if this plugin's failure makes it fail
+}
+
+// parts returns the selected plugins that subscribe to the event, as members of a merge.
+func (v *visit) parts(sel []selected) ([]*part, []merge.Member) {
+	parts := make([]*part, 0, len(sel))
+	members := make([]merge.Member, 0, len(sel))
+	for _, s := range sel {
+		validates := v.event == api.Event_CREATE_CONTAINER && s.h.validates()
+		adjusts := s.h.subscribes(v.event)
+		if !adjusts && !validates {
+			continue
+		}
+		parts = append(parts, &part{selected: s, adjusts: adjusts})
+		members = append(members, merge.Member{
+			Name: s.h.policy.Name, Index: s.h.policy.Index, Parallel: s.h.policy.Spec.Parallel, Validates: validates,
+		})
+	}
+	return parts, members
+}
+
+// fails remembers that the request will end with an error, so that no further plugin is asked.
+func (v *visit) fails(p *part, err error) {
+	p.err = err
+	if err != nil {
+		v.failing.Store(true)
+	}
+}
+
+// failed returns the error that the request ends with, if any plugin's failure makes it fail.
+func failed(parts []*part) error {
+	for _, p := range parts {
+		if p.err != nil {
+			return p.err
+		}
+	}
+	return nil
+}
+
+// createContainer asks the selected plugins for their adjustments and merges them.
+func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	defer se.sup.metrics.request(api.Event_CREATE_CONTAINER, time.Now())
+	s := se.sup
+	o := s.store.ObserveCreation(pod, ctr, time.Now())
+	if o.Replaced != nil {
+		s.tellReplaced(*o.Replaced)
+	}
+	sel := s.containerSelection(o.Ref, o.Pod, o.Container)
+	if len(sel) == 0 {
+		s.store.SetCreated(o.Ref)
+		s.history.decided(s, o.Ref)
+		return nil, nil, nil
+	}
+	v := se.visit(ctx, api.Event_CREATE_CONTAINER, o.Ref, o.Pod, o.Container)
+	parts, members := v.parts(sel)
+	rpl, err := v.create(ctx, parts, members, &api.CreateContainerRequest{Pod: o.Pod, Container: o.Container})
+	if err != nil {
+		s.forgetContainer(o.Ref)
+		return nil, nil, err
+	}
+	missed := v.record(parts)
+	s.store.SetCreated(o.Ref)
+	adjust := rpl.GetAdjust()
+	if missed != "" && s.config.Supervisor.AnnotateMissed {
+		if adjust == nil {
+			adjust = &api.ContainerAdjustment{}
+		}
+		adjust.AddAnnotation(missedAnnotation, missed)
+	}
+	return adjust, rpl.GetUpdate(), nil
+}
+
+// create runs the merge, again without the largest reply as long as the result does not fit into one message.
+func (v *visit) create(ctx context.Context, parts []*part, members []merge.Member, req *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+	call := func(ctx context.Context, i int, req *api.CreateContainerRequest) *api.CreateContainerResponse {
+		p := parts[i]
+		if !p.asked {
+			p.asked = true
+			if !p.adjusts || v.failing.Load() {
+				return nil
+			}
+			p.result = v.ask(ctx, p.selected, delivery{
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v.ref),
+				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.CreateContainer(c, req) },
+			}, len(parts)-i-1)
+			v.fails(p, v.settle(p.h, p.result))
+			if o, ok := p.result.reply.(optOut); ok {
+				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
+			}
+		}
+		rpl, _ := p.result.reply.(*api.CreateContainerResponse)
+		if len(parts) == 1 {
+			return rpl // passes through as it is
+		}
+		return proto.CloneOf(rpl)
+	}
+	validate := func(ctx context.Context, i int, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
+		return v.validate(ctx, parts[i], req)
+	}
+	for {
+		res, err := v.sup.merge.CreateContainer(ctx, members, req, call, merge.CreateOptions{Validate: validate})
+		if err == nil {
+			err = failed(parts)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range res.Dropped {
+			if err := v.conflict(parts, d); err != nil {
+				return nil, err
+			}
+		}
+		if proto.Size(res.Reply) <= replyLimit {
+			for _, p := range parts {
+				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {
+					p.h.met.adjusted(policy.FieldsOf(rpl.GetAdjust()))
+				}
+			}
+			return res.Reply, nil
+		}
+		if err := v.dropLargest(parts); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// conflict: the plugin's whole reply was dropped because an earlier one set the same.
+func (v *visit) conflict(parts []*part, d merge.Dropped) error {
+	p := parts[d.Member]
+	if p.result.Outcome == breaker.OutcomeConflict {
+		return nil // known from an earlier pass
+	}
+	ev := Conflict{Plugin: p.h.policy.Name, Team: p.h.policy.Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container}
+	for _, w := range d.With {
+		ev.With = append(ev.With, parts[w].h.policy.Name)
+	}
+	for _, f := range d.Fields {
+		ev.Fields = append(ev.Fields, f.String())
+		p.h.met.conflict(f.Field.String())
+	}
+	v.sup.emit(ev)
+	p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	p.result = callResult{
+		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeConflict}, took: p.result.took,
+		detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),
+	}
+	p.err = v.settle(p.h, p.result)
+	return p.err
+}
+
+// dropLargest drops the largest reply, because all of them together do not fit into one message to the runtime.
+func (v *visit) dropLargest(parts []*part) error {
+	var worst *part
+	size := -1
+	for _, p := range parts {
+		if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
+			if n := proto.Size(rpl); n > size {
+				worst, size = p, n
+			}
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	worst.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	worst.result = callResult{
+		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeInvalidResponse}, took: worst.result.took,
+		detail: "the replies of all plugins together exceed one message to the runtime, and this one is the largest",
+	}
+	worst.err = v.settle(worst.h, worst.result)
+	return worst.err
+}
+
+// record notes what became of each plugin's work on the container, and returns what the annotation says of it.
+func (v *visit) record(parts []*part) string {
+	now := time.Now()
+	var missed []string
+	for _, p := range parts {
+		if !p.adjusts {
+			continue
+		}
+		w := store.Work{Plugin: p.h.policy.Name, At: now, Rejected: p.result.Outcome == breaker.OutcomeRejected && p.result.Delivered}
+		if p.result.Delivered {
+			w.Outcome = p.result.Outcome.String()
+		}
+		if r := reasonOf(p.result.Result); r != "" {
+			w.Reason, w.Missed = r, true
+			missed = append(missed, p.h.policy.Name+"="+r)
+		}
+		v.sup.store.SetWork(v.ref, w)
+		p.h.met.work(w)
+	}
+	v.sup.history.decided(v.sup, v.ref)
+	slices.Sort(missed)
+	return strings.Join(missed, ",")
+}

@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// updateContainer asks the selected plugins what else to update and merges their replies.
+func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+	defer se.sup.metrics.request(api.Event_UPDATE_CONTAINER, time.Now())
+	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	if len(sel) == 0 {
+		return nil, nil
+	}
+	v := se.visit(ctx, api.Event_UPDATE_CONTAINER, o.Ref, o.Pod, o.Container)
+	parts, members := v.parts(sel)
+	call := func(ctx context.Context, i int, req *api.UpdateContainerRequest) *api.UpdateContainerResponse {
+		p := parts[i]
+		if !v.failing.Load() {
+			p.result = v.ask(ctx, p.selected, delivery{
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeUpdate(v.ref),
+				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.UpdateContainer(c, req) },
+			}, len(parts)-i-1)
+			v.fails(p, v.settle(p.h, p.result))
+		}
+		rpl, _ := p.result.reply.(*api.UpdateContainerResponse)
+		return rpl
+	}
+	res, err := v.sup.merge.UpdateContainer(ctx, members, &api.UpdateContainerRequest{Pod: o.Pod, Container: o.Container, LinuxResources: r}, call)
+	if err == nil {
+		err = failed(parts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range res.Dropped {
+		if err := v.conflict(parts, d); err != nil {
+			return nil, err
+		}
+	}
+	return v.bounded(parts, res.Reply.GetUpdate()), nil
+}
+
+// stopContainer asks the selected plugins what to update when the container stops. A stop never fails because of a plugin.
+func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
+	defer se.sup.metrics.request(api.Event_STOP_CONTAINER, time.Now())
+	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	defer se.sup.store.SetStopped(o.Ref)
+	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	if len(sel) == 0 {
+		return nil, nil
+	}
+	v := se.visit(ctx, api.Event_STOP_CONTAINER, o.Ref, o.Pod, o.Container)
+	parts, members := v.parts(sel)
+	call := func(ctx context.Context, i int, req *api.StopContainerRequest) *api.StopContainerResponse {
+		p := parts[i]
+		p.result = v.ask(ctx, p.selected, delivery{
+			event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v.ref),
+			invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
+		}, len(parts)-i-1)
+		_ = v.settle(p.h, p.result) // recorded; Stop* is always Ignore
+		rpl, _ := p.result.reply.(*api.StopContainerResponse)
+		return rpl
+	}
+	res, err := v.sup.merge.StopContainer(ctx, members, &api.StopContainerRequest{Pod: o.Pod, Container: o.Container}, call)
+	if err != nil {
+		v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
+		return nil, nil
+	}
+	for _, d := range res.Dropped {
+		_ = v.conflict(parts, d)
+	}
+	return v.bounded(parts, res.Reply.GetUpdate()), nil
+}
+
+// bounded leaves updates out when they do not fit into one message to the runtime.
+func (v *visit) bounded(parts []*part, updates []*api.ContainerUpdate) []*api.ContainerUpdate {
+	size := 0
+	for _, u := range updates {
+		size += proto.Size(u) + 16 // the entry's own tag and length
+	}
+	if size <= replyLimit {
+		return updates
+	}
+	for _, p := range parts {
+		if p.result.Delivered && p.result.Outcome == breaker.OutcomeSuccess {
+			p.result.Outcome = breaker.OutcomeInvalidResponse
+			p.result.detail = "the updates of all plugins together exceed one message to the runtime"
+			_ = v.settle(p.h, p.result)
+		}
+	}
+	return nil
+}
+
+// tellReplaced: a container with the id of one that is known is created, so the old one is gone; the plugins that know it are told.
+func (s *Supervisor) tellReplaced(e store.Entry) { s.tellGone(e, api.Event_REMOVE_CONTAINER) }
+
+// tellGone sends the plugins selected for a pod or container the event of its removal, as a notification. A plugin that does not know it is not told.
+func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
+	for _, sel := range s.fromPins(e.Pins) {
+		if sel.matchErr || !sel.h.subscribes(ev) {
+			continue
+		}
+		sel.h.notify(delivery{
+			event: ev, ref: e.Ref, podKey: podKey(e.Pod), judge: sel.h.judgeEvent,
+			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId()},
+			invoke: func(c context.Context, p api.PluginService) (any, error) {
+				if ev == api.Event_REMOVE_POD_SANDBOX {
+					return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: e.Pod})
+				}
+				return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: e.Pod, Container: e.Container})
+			},
+		})
+	}
+}

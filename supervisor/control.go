@@ -1,0 +1,121 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// ErrUnknownPlugin is wrapped by the errors of manual actions on a plugin that does not exist.
+var ErrUnknownPlugin = errors.New("no such plugin")
+
+// The manual states that survive a restart.
+const (
+	manualDisabled = "disabled"
+	manualTripped  = "tripped"
+)
+
+// Act carries out a manual action on a plugin: restart, enable, disable, trip, reset or unquarantine. uid is who asked, for the record. Safe for concurrent use.
+func (s *Supervisor) Act(name, action string, uid uint32) error {
+	h := s.byName[name]
+	if h == nil {
+		return fmt.Errorf("%w: %q; known are %s", ErrUnknownPlugin, name, strings.Join(s.names(), ", "))
+	}
+	switch action {
+	case "restart":
+		if h.guard.State() == breaker.StateDisabled {
+			return fmt.Errorf("restart plugin %q: it is disabled; enable it instead", name)
+		}
+		h.post(plugin.Restart{})
+	case "disable":
+		h.guard.Disable()
+		h.post(plugin.Disable{})
+		s.keepManual(name, manualDisabled)
+	case "enable":
+		h.guard.Enable()
+		h.post(plugin.Enable{})
+		s.forgetManual(name)
+	case "trip":
+		h.guard.Trip()
+		s.keepManual(name, manualTripped)
+	case "reset":
+		h.guard.Reset()
+		s.forgetManual(name)
+	case "unquarantine":
+		h.guard.Unquarantine("")
+	default:
+		return fmt.Errorf("unknown action %q: use restart, enable, disable, trip, reset or unquarantine", action)
+	}
+	s.emit(ManualAction{Plugin: name, Action: action, UID: uid})
+	return nil
+}
+
+func (s *Supervisor) names() []string {
+	out := make([]string, 0, len(s.hosts))
+	for _, h := range s.hosts {
+		out = append(out, h.policy.Name)
+	}
+	return out
+}
+
+func (s *Supervisor) keepManual(name, state string) {
+	if s.opts.State != nil {
+		s.opts.State.PutManual(name, state)
+	}
+}
+
+func (s *Supervisor) forgetManual(name string) {
+	if s.opts.State != nil {
+		s.opts.State.DeleteManual(name)
+	}
+}
+
+// restoreManual starts the plugin in the state that an operator left it in.
+func (h *host) restoreManual(manual string) {
+	if manual == manualDisabled {
+		h.guard.Disable()
+	}
+	if manual == manualTripped {
+		h.guard.Trip()
+	}
+	h.post(plugin.Start{Disabled: manual == manualDisabled})
+}
+
+// Bypass makes the whole supervisor a no-op for a while; 0 ends it. Safe for concurrent use.
+func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bypassTimer != nil {
+		s.bypassTimer.Stop()
+		s.bypassTimer = nil
+	}
+	if d <= 0 {
+		s.bypassUntil.Store(0)
+	} else {
+		until := time.Now().Add(d).UnixNano()
+		s.bypassUntil.Store(until)
+		s.bypassTimer = time.AfterFunc(d, func() {
+			if s.bypassUntil.CompareAndSwap(until, 0) {
+				s.emit(ManualAction{Action: "bypass over"})
+			}
+		})
+	}
+	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
+}
+
+func (s *Supervisor) bypassed() bool { return s.bypassUntil.Load() != 0 }
+
+// stillRunning names the plugins that did not end.
+func (s *Supervisor) stillRunning() error {
+	var left []string
+	for _, h := range s.hosts {
+		if v := h.view.Load(); v.pid != 0 {
+			left = append(left, fmt.Sprintf("%s (pid %d, %s)", h.policy.Name, v.pid, v.state))
+		}
+	}
+	return fmt.Errorf("stop plugins: not ended after %s: %s", shutdownLimit, strings.Join(left, ", "))
+}

@@ -1,0 +1,215 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// Event is something worth a log line. The set is closed.
+//
+//sumtype:decl
+type Event interface{ event() }
+
+// Sink takes events. It is called on one goroutine, in order; when it is slow, events are dropped and counted in [Dropped].
+type Sink func(Event)
+
+type (
+	// Started says that the supervisor runs.
+	Started struct {
+		Version string
+		Plugins int
+		Invalid int
+	}
+	// Stopping says that the supervisor ends.
+	Stopping struct{}
+	// ConfigProblem is a mistake in a manifest.
+	ConfigProblem struct{ Problem policy.Problem }
+	// RuntimeConnected says that the supervisor is registered.
+	RuntimeConnected struct {
+		Runtime, Version, NRIVersion string
+		RequestTimeout               time.Duration
+		Pods, Containers             int
+	}
+	// RuntimeUnavailable says that connecting failed; it is told once per different reason.
+	RuntimeUnavailable struct {
+		Socket string
+		Reason string // missing, permission, refused, rejected, timeout, lost
+		Err    string
+		Hint   string
+	}
+	// RuntimeLost says that the connection ended.
+	RuntimeLost struct{ Reason string }
+	// PhaseChanged is a change in a plugin's life.
+	PhaseChanged struct {
+		Plugin, Team string
+		From, To     string
+		PID          int
+	}
+	// PluginStarted says that an incarnation is registered.
+	PluginStarted struct {
+		Plugin, Team string
+		PID          int
+		Identity     Identity
+		Took         time.Duration
+	}
+	// PluginStartFailed says that an incarnation did not come up.
+	PluginStartFailed struct {
+		Plugin, Team string
+		Err          string
+	}
+	// PluginExited says how an incarnation ended.
+	PluginExited struct {
+		Plugin, Team string
+		PID          int
+		Exit         Exit
+	}
+	// PluginSynced says that a plugin was told the state.
+	PluginSynced struct {
+		Plugin, Team     string
+		Pods, Containers int
+		Took             time.Duration
+	}
+	// PluginSyncFailed says that it could not be told.
+	PluginSyncFailed struct{ Plugin, Team, Err string }
+	// BreakerChanged is a transition of a breaker.
+	BreakerChanged struct {
+		Plugin, Team string
+		breaker.Transition
+	}
+	// Fallback says that a plugin's work is missing from an event.
+	Fallback struct {
+		Plugin, Team   string
+		NRIEvent       string
+		Namespace, Pod string
+		Container      string // its name
+		ContainerID    string
+		Action         string // ignore or fail
+		Reason         string
+		Detail         string
+		Took           time.Duration
+	}
+	// Rejection says that a plugin refused a container on purpose.
+	Rejection struct {
+		Plugin, Team, Namespace, Pod, Container, Reason string
+		Honoured                                        bool
+	}
+	// Forbidden says that a reply was dropped because it set what the plugin was not granted.
+	Forbidden struct {
+		Plugin, Team, Namespace, Pod, Container string
+		Fields                                  []string
+	}
+	// Conflict says that a reply was dropped because an earlier plugin had set the same.
+	Conflict struct {
+		Plugin, Team, Namespace, Pod, Container string
+		With                                    []string
+		Fields                                  []string
+	}
+	// LateReply says that an abandoned call came back.
+	LateReply struct {
+		Plugin, Team string
+		After        time.Duration
+	}
+	// UpdateDenied says that an update of a container outside the plugin's scope was left out.
+	UpdateDenied struct{ Plugin, Team, ContainerID, Why string }
+	// UpdateFailed says that the runtime did not take an unsolicited update.
+	UpdateFailed struct {
+		Plugin, Team string
+		ContainerID  string
+		Err          string
+	}
+	// Missed says that a container was found that runs without a plugin's work.
+	Missed struct {
+		Plugin, Team, Namespace, Pod, Container, ContainerID, Reason string
+	}
+	// Output is a line that a plugin wrote.
+	Output struct {
+		Plugin, Team string
+		PID          int
+		Line         OutputLine
+	}
+	// ManualAction is what an operator did.
+	ManualAction struct {
+		Plugin, Action string
+		UID            uint32
+		For            time.Duration
+	}
+	// StateProblem says that the state directory could not be read or written.
+	StateProblem struct{ Err string }
+	// Defect is a bug of ours that was noticed and survived.
+	Defect struct{ Where, What string }
+	// Dropped says that events were lost because the sink was slow.
+	Dropped struct{ Count uint64 }
+)
+
+func (Started) event()            {}
+func (Stopping) event()           {}
+func (ConfigProblem) event()      {}
+func (RuntimeConnected) event()   {}
+func (RuntimeUnavailable) event() {}
+func (RuntimeLost) event()        {}
+func (PhaseChanged) event()       {}
+func (PluginStarted) event()      {}
+func (PluginStartFailed) event()  {}
+func (PluginExited) event()       {}
+func (PluginSynced) event()       {}
+func (PluginSyncFailed) event()   {}
+func (BreakerChanged) event()     {}
+func (Fallback) event()           {}
+func (Rejection) event()          {}
+func (Forbidden) event()          {}
+func (Conflict) event()           {}
+func (LateReply) event()          {}
+func (UpdateDenied) event()       {}
+func (UpdateFailed) event()       {}
+func (Missed) event()             {}
+func (Output) event()             {}
+func (ManualAction) event()       {}
+func (StateProblem) event()       {}
+func (Defect) event()             {}
+func (Dropped) event()            {}
+
+// eventQueue is how many events may wait for a slow sink: a node that starts a few hundred pods at once under a fault stays below it.
+const eventQueue = 4096
+
+// emitter hands events to the sink without ever blocking whoever emits.
+type emitter struct {
+	ch   chan Event
+	lost lostCounter
+}
+
+func newEmitter() *emitter { return &emitter{ch: make(chan Event, eventQueue)} }
+
+func (e *emitter) emit(ev Event) {
+	select {
+	case e.ch <- ev:
+	default:
+		e.lost.add()
+	}
+}
+
+// run hands events to the sink until stop is closed, then what is left, and returns.
+func (e *emitter) run(sink Sink, stop <-chan struct{}) {
+	deliver := func(ev Event) {
+		if n := e.lost.take(); n > 0 {
+			sink(Dropped{Count: n})
+		}
+		sink(ev)
+	}
+	for {
+		select {
+		case ev := <-e.ch:
+			deliver(ev)
+		case <-stop:
+			for {
+				select {
+				case ev := <-e.ch:
+					deliver(ev)
+				default:
+					return
+				}
+			}
+		}
+	}
+}

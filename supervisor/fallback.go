@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// The two things that can happen when a plugin's work is missing.
+const (
+	actionIgnore = "ignore" // as if the plugin were not there
+	actionFail   = "fail"   // the request fails
+)
+
+// reasonOf is the label under which a result is missing work; empty when it is not.
+func reasonOf(r plugin.Result) string {
+	switch {
+	case r.Withheld():
+		return ""
+	case r.Refused != breaker.ReasonNone:
+		return r.Refused.String()
+	case r.Outcome == breaker.OutcomeSuccess, r.Outcome == breaker.OutcomeRejected:
+		return ""
+	default:
+		return r.Outcome.String()
+	}
+}
+
+// fallback records that the plugin's work is missing from the event, and returns the error of the request if the failure policy says so.
+func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name naming, reason, detail string, took time.Duration) error {
+	action := actionIgnore
+	if h.policy.Fails(e) && !h.policy.Critical(pod) {
+		action = actionFail
+	}
+	h.met.fallback(action, reason)
+	s.emit(Fallback{
+		Plugin: h.policy.Name, Team: h.policy.Team, NRIEvent: e.PrettyName(), Namespace: name.namespace, Pod: name.pod, Container: name.container,
+		ContainerID: name.containerID, Action: action, Reason: reason, Detail: detail, Took: took,
+	})
+	if action == actionIgnore {
+		return nil
+	}
+	return fmt.Errorf("nri-supervisor: plugin %q%s is required by its failurePolicy Fail and did not do its work: %s%s (circuit breaker %s)",
+		h.policy.Name, h.owner(), reason, suffix(detail), h.guard.State())
+}
+
+// rejection records a deliberate refusal and returns the error of the request, unless the pod is protected from it.
+func (s *Supervisor) rejection(h *host, pod *api.PodSandbox, name naming, reason string) error {
+	honoured := !h.policy.Critical(pod)
+	s.emit(Rejection{
+		Plugin: h.policy.Name, Team: h.policy.Team, Namespace: name.namespace, Pod: name.pod, Container: name.container, Reason: oneLine(reason), Honoured: honoured,
+	})
+	if !honoured {
+		return nil
+	}
+	return fmt.Errorf("nri-supervisor: plugin %q%s refuses this container: %s", h.policy.Name, h.owner(), oneLine(reason))
+}
+
+// owner is who to talk to, for messages that end up in `kubectl describe pod`.
+func (h *host) owner() string {
+	if h.policy.Contact == "" {
+		return fmt.Sprintf(" of team %q", h.policy.Team)
+	}
+	return fmt.Sprintf(" of team %q (contact: %s)", h.policy.Team, h.policy.Contact)
+}
+
+func suffix(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return ": " + detail
+}
+
+// notified takes what became of a notification that nobody waited for.
+func (s *Supervisor) notified(h *host, c *call, r callResult) {
+	if o, ok := r.reply.(optOut); ok {
+		s.optOut(h, c.req, o)
+	}
+	reason := reasonOf(r.Result)
+	if reason == "" || r.Result.Outcome == breaker.OutcomeCanceled && r.Delivered {
+		return
+	}
+	h.met.fallback(actionIgnore, reason)
+	s.emit(Fallback{
+		Plugin: h.policy.Name, Team: h.policy.Team, NRIEvent: c.req.Event.PrettyName(), Namespace: c.name.namespace, Pod: c.name.pod,
+		Container: c.name.container, ContainerID: c.name.containerID, Action: actionIgnore, Reason: reason, Detail: r.detail, Took: r.took,
+	})
+}

@@ -1,0 +1,209 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+const (
+	// A budget keeps a tenth of the runtime's timeout, but at least 20 ms and at most 200 ms, for the way back (design §4.1).
+	marginShare    = 10
+	marginLeast    = 20 * time.Millisecond
+	marginMost     = 200 * time.Millisecond
+	spareUnlisted  = 30 * time.Second // a sandbox known only from RunPodSandbox outlives a snapshot without it for so long
+	unlistedSpared = 5 * time.Minute  // after that the runtime has given it up
+)
+
+var errGaveUp = errors.New("registration was given up")
+
+// handlers is what NRI's stub calls. Validation is not among its methods, so it is never subscribed.
+type handlers struct{ session *session }
+
+// Configure learns what the runtime is and subscribes to the events it knows.
+func (h *handlers) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
+	se := h.session
+	if se.giveUp {
+		return 0, errGaveUp
+	}
+	info := RuntimeInfo{Name: runtime, Version: version, NRIVersion: se.stub.RuntimeNRIVersion(), RequestTimeout: se.stub.RequestTimeout()}
+	if info.RequestTimeout <= 0 { // runtimes older than NRI 0.6 do not say
+		info.RequestTimeout = api.DefaultPluginRequestTimeout
+	}
+	se.configured = true
+	se.budget = info.RequestTimeout - margin(info.RequestTimeout)
+	se.sup.runtime.Store(&info)
+	return se.mask, nil
+}
+
+func margin(timeout time.Duration) time.Duration {
+	return min(max(timeout/marginShare, marginLeast), marginMost)
+}
+
+// deadline is the moment by which the runtime must have been answered.
+func (se *session) deadline(ctx context.Context) time.Time {
+	d := time.Now().Add(se.budget)
+	if c, ok := ctx.Deadline(); ok {
+		left := time.Until(c)
+		if t := c.Add(-margin(left)); t.Before(d) {
+			d = t
+		}
+	}
+	return d
+}
+
+// Synchronize takes the runtime's state. It is acknowledged at once; the plugins get theirs in the background.
+func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
+	se := h.session
+	s := se.sup
+	now := time.Now()
+	s.store.DropSpared(now.Add(-unlistedSpared))
+	diff := s.store.Replace(pods, ctrs, now, now.Add(-spareUnlisted))
+	s.history.synchronized(s, diff)
+	for _, p := range diff.NewPods {
+		s.selectPod(p)
+	}
+	for _, c := range diff.NewContainers {
+		ref := s.store.Resolve(nil, c)
+		if p, ok := s.store.Pod(ref.Pod); ok {
+			s.selectContainer(ref, p, c)
+		}
+	}
+	s.mu.Lock()
+	s.sessions++
+	se.id = s.sessions
+	s.conn = connection{connected: true, since: now}
+	s.mu.Unlock()
+	info := s.runtimeInfo()
+	s.metrics.runtimeConnected(info)
+	nPods, nCtrs := s.store.Len()
+	s.emit(RuntimeConnected{
+		Runtime: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, RequestTimeout: info.RequestTimeout, Pods: nPods, Containers: nCtrs,
+	})
+	for _, w := range s.config.TimeoutWarnings(info.RequestTimeout) {
+		s.emit(ConfigProblem{Problem: w})
+	}
+	for _, e := range diff.GoneContainers {
+		s.history.forget(e.Ref)
+	}
+	for _, host := range s.hosts {
+		host.post(plugin.RuntimeUp{Session: se.id})
+	}
+	se.synced = true
+	s.updates.connected(se)
+	close(se.ready)
+	return nil, nil
+}
+
+// RunPodSandbox relays the event.
+func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.session.pod(ctx, api.Event_RUN_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return p.RunPodSandbox(c, &api.RunPodSandboxRequest{Pod: pod})
+	})
+}
+
+// UpdatePodSandbox relays the event.
+func (h *handlers) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, overhead, resources *api.LinuxResources) error {
+	return h.session.pod(ctx, api.Event_UPDATE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return p.UpdatePodSandbox(c, &api.UpdatePodSandboxRequest{Pod: pod, OverheadLinuxResources: overhead, LinuxResources: resources})
+	})
+}
+
+// PostUpdatePodSandbox relays the event.
+func (h *handlers) PostUpdatePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.session.pod(ctx, api.Event_POST_UPDATE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return p.PostUpdatePodSandbox(c, &api.PostUpdatePodSandboxRequest{Pod: pod})
+	})
+}
+
+// StopPodSandbox relays the event.
+func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.session.pod(ctx, api.Event_STOP_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return p.StopPodSandbox(c, &api.StopPodSandboxRequest{Pod: pod})
+	})
+}
+
+// RemovePodSandbox relays the event.
+func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	err := h.session.pod(ctx, api.Event_REMOVE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: pod})
+	})
+	h.session.sup.forgetPod(pod.GetId())
+	return err
+}
+
+// CreateContainer relays the request.
+func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	return h.session.createContainer(ctx, pod, ctr)
+}
+
+// PostCreateContainer relays the event.
+func (h *handlers) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.session.container(ctx, api.Event_POST_CREATE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		return p.PostCreateContainer(c, &api.PostCreateContainerRequest{Pod: pod, Container: ctr})
+	})
+}
+
+// StartContainer relays the event.
+func (h *handlers) StartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.session.container(ctx, api.Event_START_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		return p.StartContainer(c, &api.StartContainerRequest{Pod: pod, Container: ctr})
+	})
+}
+
+// PostStartContainer relays the event.
+func (h *handlers) PostStartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.session.container(ctx, api.Event_POST_START_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		return p.PostStartContainer(c, &api.PostStartContainerRequest{Pod: pod, Container: ctr})
+	})
+}
+
+// UpdateContainer relays the request.
+func (h *handlers) UpdateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+	return h.session.updateContainer(ctx, pod, ctr, r)
+}
+
+// PostUpdateContainer relays the event.
+func (h *handlers) PostUpdateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	return h.session.container(ctx, api.Event_POST_UPDATE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		return p.PostUpdateContainer(c, &api.PostUpdateContainerRequest{Pod: pod, Container: ctr})
+	})
+}
+
+// StopContainer relays the request.
+func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
+	return h.session.stopContainer(ctx, pod, ctr)
+}
+
+// RemoveContainer relays the event.
+func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
+	ref := h.session.sup.store.Resolve(pod, ctr)
+	err := h.session.container(ctx, api.Event_REMOVE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: pod, Container: ctr})
+	})
+	h.session.sup.forgetContainer(ref)
+	return err
+}
+
+type (
+	podInvoke func(context.Context, api.PluginService, *api.PodSandbox) (any, error)
+	ctrInvoke func(context.Context, api.PluginService, *api.PodSandbox, *api.Container) (any, error)
+)
+
+func (s *Supervisor) forgetContainer(ref store.Ref) {
+	s.store.RemoveContainer(ref)
+	s.history.forget(ref)
+}
+
+func (s *Supervisor) forgetPod(id string) {
+	if _, ctrs, ok := s.store.RemovePod(id); ok {
+		for _, c := range ctrs {
+			s.history.forget(c.Ref)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package supervisor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// Reasons for missing work that no call explains.
+const (
+	reasonSupervisorDown = "supervisor_down" // the container was created while the supervisor was away
+	reasonBeforeInstall  = "before_install"  // it was created before the supervisor, or the plugin, was installed
+)
+
+// history is what is remembered across restarts: for each container, what became of each plugin's work. It finds the containers that were created while nobody looked.
+type history struct {
+	db *state.DB
+
+	mu          sync.Mutex
+	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
+	first       bool                       // there was no run before, and the runtime has not told yet what exists
+	unexplained map[store.Ref]string       // containers found in a snapshot → why a plugin without a record for them missed them
+}
+
+func newHistory(l state.Loaded, db *state.DB) *history {
+	h := &history{db: db, loaded: make(map[store.Ref]state.Record, len(l.Records)), first: l.FirstRun, unexplained: map[store.Ref]string{}}
+	for _, r := range l.Records {
+		h.loaded[store.Ref{Pod: r.Pod, Container: r.Container}] = r
+	}
+	return h
+}
+
+// synchronized takes note of containers that the runtime told of and that nobody saw being created.
+func (h *history) synchronized(s *Supervisor, d store.Diff) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range d.NewContainers {
+		ref := s.store.Resolve(nil, c)
+		rec, known := h.loaded[ref]
+		delete(h.loaded, ref)
+		switch {
+		case known: // what a plugin has no record of, it was not there for
+			h.unexplained[ref] = reasonBeforeInstall
+			for name, p := range rec.Plugins {
+				if s.byName[name] != nil {
+					s.store.SetWork(ref, store.Work{Plugin: name, Outcome: p.Outcome, Reason: p.Reason, At: p.At, Missed: p.Reason != ""})
+				}
+			}
+		case h.first:
+			h.unexplained[ref] = reasonBeforeInstall
+		default:
+			h.unexplained[ref] = reasonSupervisorDown
+		}
+	}
+	for ref := range h.loaded { // gone while we were away
+		h.delete(ref)
+	}
+	h.loaded, h.first = nil, false
+}
+
+// explainUnexplained records the work of a plugin that is missing from containers of its snapshot. It runs when the plugin's subscription is known.
+func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
+	if !h.subscribes(api.Event_CREATE_CONTAINER) {
+		return
+	}
+	for _, r := range refs {
+		ref := store.Ref(r)
+		if ref.IsPod() {
+			continue
+		}
+		s.history.mu.Lock()
+		reason, ok := s.history.unexplained[ref]
+		s.history.mu.Unlock()
+		if !ok || s.hasWork(ref, h.policy.Name) {
+			continue
+		}
+		s.store.SetWork(ref, store.Work{Plugin: h.policy.Name, Reason: reason, At: time.Now(), Missed: true})
+		e, ok := s.store.Get(ref)
+		if !ok {
+			continue
+		}
+		h.met.fallback(actionIgnore, reason)
+		s.emit(Missed{
+			Plugin: h.policy.Name, Team: h.policy.Team, Namespace: e.Pod.GetNamespace(), Pod: e.Pod.GetName(), Container: e.Container.GetName(),
+			ContainerID: ref.Container, Reason: reason,
+		})
+		s.history.put(ref, e)
+	}
+}
+
+func (s *Supervisor) hasWork(ref store.Ref, name string) bool {
+	for _, w := range s.store.Work(ref) {
+		if w.Plugin == name {
+			return true
+		}
+	}
+	return false
+}
+
+// decided remembers what became of the plugins' work on a container.
+func (h *history) decided(s *Supervisor, ref store.Ref) {
+	if h.db == nil {
+		return
+	}
+	if e, ok := s.store.Get(ref); ok {
+		h.put(ref, e)
+	}
+}
+
+func (h *history) put(ref store.Ref, e store.Entry) {
+	if h.db == nil {
+		return
+	}
+	r := state.Record{
+		Pod: ref.Pod, Container: ref.Container, Namespace: e.Pod.GetNamespace(), PodName: e.Pod.GetName(), PodUID: e.Pod.GetUid(),
+		ContainerName: e.Container.GetName(),
+	}
+	if len(e.Work) > 0 {
+		r.Plugins = make(map[string]state.PluginRecord, len(e.Work))
+		for _, w := range e.Work {
+			r.Plugins[w.Plugin] = state.PluginRecord{Outcome: w.Outcome, Reason: w.Reason, At: w.At}
+		}
+	}
+	h.db.Put(r)
+}
+
+// forget drops a container that is gone.
+func (h *history) forget(ref store.Ref) {
+	h.mu.Lock()
+	delete(h.unexplained, ref)
+	h.mu.Unlock()
+	h.delete(ref)
+}
+
+func (h *history) delete(ref store.Ref) {
+	if h.db != nil {
+		h.db.Delete(ref.Pod, ref.Container)
+	}
+}

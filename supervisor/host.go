@@ -1,0 +1,222 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// host is the actor of one plugin: one goroutine that owns the plugin's machine, its incarnation and its timers. Other goroutines send messages or read the published view.
+type host struct {
+	sup        *Supervisor
+	policy     *policy.Plugin
+	guard      *breaker.Guard
+	box        *mailbox[message]
+	met        *pluginMetrics
+	nextID     atomic.Uint64
+	configured atomic.Bool  // mask is what the plugin said
+	mask       atomic.Int32 // events the plugin subscribed to; all until it is configured
+	view       atomic.Pointer[hostView]
+	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
+	settled     chan struct{}
+	settledOnce sync.Once
+	work        sync.WaitGroup // every goroutine that the loop started
+
+	// Owned by the loop.
+	machine  *plugin.Machine
+	calls    map[plugin.CallID]*call
+	run      *running
+	answered map[store.Ref]struct{} // creations under way whose turn with this plugin is over
+	pending  []plugin.Input
+	exits    []ExitRecord
+	restarts int
+	sha256   string
+	lastErr  string
+}
+
+// message is what the loop reads: an input of the machine, and what comes with it.
+type message struct {
+	in     plugin.Input
+	call   *call
+	inst   Incarnation
+	reply  verdict
+	sha256 string
+	fn     func() // runs on the loop before the input
+}
+
+// running is one incarnation as the loop sees it.
+type running struct {
+	inc      plugin.Incarnation
+	cancel   context.CancelFunc // ends the launch
+	inst     Incarnation        // nil until launched
+	stop     bool               // to be stopped as soon as it is there
+	jobs     chan *call         // to its worker
+	launched time.Time
+	pid      atomic.Int64  // 0 until launched
+	ended    chan struct{} // closed when the incarnation is over: its worker and health checks end
+}
+
+// call is one delivery.
+type call struct {
+	req      plugin.Request
+	work     string // what the call does for its pod, e.g. "CreateContainer/main"
+	invoke   func(ctx context.Context, p api.PluginService) (any, error)
+	judge    func(reply any, err error) verdict
+	done     chan callResult // nil for notifications
+	name     naming
+	ticket   *breaker.Ticket
+	sent     time.Time
+	limit    time.Duration
+	result   verdict
+	answered bool
+}
+
+// verdict is what a reply came to.
+type verdict struct {
+	outcome breaker.Outcome
+	reply   any
+	detail  string
+	fields  []string
+}
+
+// callResult is what became of a call.
+type callResult struct {
+	plugin.Result
+	reply  any
+	detail string
+	fields []string
+	took   time.Duration // of the plugin, from the send
+}
+
+// naming is what logs and records call a pod and container.
+type naming struct{ namespace, pod, container, containerID string }
+
+func newHost(s *Supervisor, p *policy.Plugin) *host {
+	h := &host{
+		sup: s, policy: p, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
+		settled: make(chan struct{}), calls: map[plugin.CallID]*call{}, answered: map[store.Ref]struct{}{},
+	}
+	h.mask.Store(int32(api.ValidEvents))
+	h.guard = breaker.New(guardConfig(p), nil, h.transition)
+	r := p.Spec.Restart
+	h.machine = plugin.New(plugin.Config{
+		Backoff: r.Backoff.Std(), MaxBackoff: r.MaxBackoff.Std(), StableAfter: r.StableAfter.Std(),
+		CrashLoopExits: r.CrashLoop.Exits, CrashLoopWithin: r.CrashLoop.Within.Std(), CrashLoopRetry: r.CrashLoop.RetryEvery.Std(),
+	})
+	h.publish()
+	return h
+}
+
+// guardConfig translates a manifest. A probe is bounded by the longest call that a plugin may have, with a second for the scheduler.
+func guardConfig(p *policy.Plugin) breaker.Config {
+	b, l, q := p.Spec.Breaker, p.Spec.LaneShare, p.Spec.Quarantine
+	longest := p.SynchronizeTimeout()
+	for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
+		longest = max(longest, p.Timeout(e))
+	}
+	return breaker.Config{
+		ConsecutiveFailures: uint32(b.ConsecutiveFailures), //nolint:gosec // validated to be positive and small
+		FailureRatio:        b.FailureRatio.Threshold,
+		RatioMinimumCalls:   uint32(b.FailureRatio.MinimumCalls), //nolint:gosec // as above
+		RatioWindow:         b.FailureRatio.Window.Std(),
+		SlowCall:            b.SlowCall.Duration.Std(),
+		SlowRatio:           b.SlowCall.Ratio,
+		SlowMinimumCalls:    uint32(b.SlowCall.MinimumCalls), //nolint:gosec // as above
+		OpenDuration:        b.OpenDuration.Std(),
+		MaxOpenDuration:     b.MaxOpenDuration.Std(),
+		ProbeDeadline:       longest + time.Second,
+		LaneRatio:           l.Ratio,
+		LaneBurst:           l.Burst.Std(),
+		QuarantineAfter:     q.After,
+		QuarantineDuration:  q.Duration.Std(),
+	}
+}
+
+// post sends an input to the loop. It reports false when the host has ended.
+func (h *host) post(in plugin.Input) bool { return h.box.put(message{in: in}) }
+
+// loop owns the machine until it is stopped for good and its incarnation is gone.
+func (h *host) loop() {
+	var buf []message
+	for {
+		<-h.box.wake
+		batch := h.box.take(buf)
+		for i := range batch {
+			h.handle(batch[i])
+			batch[i] = message{}
+		}
+		buf = batch
+		if h.over() {
+			break
+		}
+	}
+	for _, m := range h.box.close() {
+		h.handle(m) // calls that came too late are refused, not forgotten
+	}
+	h.settle()
+	h.work.Wait()
+}
+
+// over reports whether the plugin has been stopped for good.
+func (h *host) over() bool { return h.machine.Phase() == plugin.Stopped && h.machine.Stopping() }
+
+func (h *host) handle(m message) {
+	if m.fn != nil {
+		m.fn()
+	}
+	if m.in == nil {
+		return
+	}
+	h.step(h.prepare(m))
+	for len(h.pending) > 0 {
+		next := h.pending[0]
+		h.pending = h.pending[1:]
+		h.step(next)
+	}
+}
+
+// prepare takes note of what comes with an input before the machine sees it.
+func (h *host) prepare(m message) plugin.Input {
+	switch in := m.in.(type) {
+	case plugin.Call:
+		h.calls[in.ID] = m.call
+	case plugin.Launched:
+		h.attach(in.Inc, m.inst)
+	case plugin.Returned:
+		if c := h.calls[in.ID]; c != nil {
+			c.result = m.reply
+		}
+	case plugin.Synced:
+		in.NewVersion = h.sha256 != "" && h.sha256 != m.sha256
+		h.sha256 = m.sha256
+		return in
+	default:
+	}
+	return m.in
+}
+
+func (h *host) step(in plugin.Input) {
+	for _, e := range h.machine.Step(time.Now(), in) {
+		h.carryOut(e)
+	}
+}
+
+// settle says that the first dial need not wait for this plugin any longer.
+func (h *host) settle() { h.settledOnce.Do(func() { close(h.settled) }) }
+
+// subscribes reports whether the plugin wants the event, as far as is known.
+func (h *host) subscribes(e api.Event) bool {
+	m := api.EventMask(h.mask.Load())
+	if n := h.policy.Events(); n != 0 {
+		m &= n
+	}
+	return m.IsSet(e)
+}

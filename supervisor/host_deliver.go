@@ -1,0 +1,80 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// delivery describes one event for one plugin.
+type delivery struct {
+	event  api.Event
+	ref    store.Ref
+	podKey string
+	name   naming
+	invoke func(ctx context.Context, p api.PluginService) (any, error)
+	judge  func(reply any, err error) verdict
+}
+
+func (h *host) newCall(d delivery, blocking bool) *call {
+	return &call{
+		req: plugin.Request{
+			ID: plugin.CallID(h.nextID.Add(1)), Event: d.event, Ref: plugin.Ref(d.ref), PodKey: d.podKey, Blocking: blocking,
+			Timeout: h.policy.Timeout(d.event), Overdue: h.policy.OverdueAfter(d.event),
+		},
+		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name,
+	}
+}
+
+// deliver asks the plugin and waits for what comes of it, at most for the share. ctx ends when the runtime that asked is gone.
+func (h *host) deliver(ctx context.Context, d delivery, share time.Duration) callResult {
+	begin := time.Now()
+	c := h.newCall(d, true)
+	c.done = make(chan callResult, 1)
+	c.req.Deadline = begin.Add(share)
+	if share <= 0 {
+		h.met.refused(breaker.ReasonBudget)
+		return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
+	}
+	if !h.box.put(message{in: plugin.Call{Request: c.req}, call: c}) {
+		h.met.refused(breaker.ReasonNotReady)
+		return callResult{Result: plugin.Result{Refused: breaker.ReasonNotReady}}
+	}
+	res := h.await(ctx, c)
+	waited := time.Since(begin)
+	h.guard.Charge(waited)
+	return res
+}
+
+// await returns the answer. The machine answers by the deadline by itself; the timer here is for the case that it does not, so that a defect of ours cannot make the runtime wait.
+func (h *host) await(ctx context.Context, c *call) callResult {
+	const slack = 20 * time.Millisecond // the smallest margin that a budget keeps
+	late := time.NewTimer(time.Until(c.req.Deadline) + slack)
+	defer late.Stop()
+	done := ctx.Done()
+	for {
+		select {
+		case r := <-c.done:
+			return r
+		case <-done:
+			h.post(plugin.Cancel{ID: c.req.ID})
+			done = nil
+		case <-late.C:
+			h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: "a call was not answered in its share"})
+			return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
+		}
+	}
+}
+
+// notify queues the event for the plugin; nobody waits.
+func (h *host) notify(d delivery) {
+	c := h.newCall(d, false)
+	if !h.box.put(message{in: plugin.Call{Request: c.req}, call: c}) {
+		h.sup.notified(h, c, callResult{Result: plugin.Result{Refused: breaker.ReasonNotReady}})
+	}
+}

@@ -1,0 +1,195 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// carryOut does what the machine asks for. It runs on the loop and never blocks.
+func (h *host) carryOut(e plugin.Effect) {
+	switch e := e.(type) {
+	case plugin.Launch:
+		h.launch(e.Inc)
+	case plugin.Synchronize:
+		h.synchronize(e)
+	case plugin.StopProcess:
+		h.stopProcess(e.Inc)
+	case plugin.KillProcess:
+		h.killProcess(e.Inc, string(e.Why))
+	case plugin.Admit:
+		h.admit(e)
+	case plugin.Send:
+		h.send(e)
+	case plugin.Answer:
+		h.answer(e)
+	case plugin.Arm:
+		h.arm(e)
+	case plugin.Verdict:
+		if c := h.calls[e.ID]; c != nil {
+			c.ticket.End(e.Outcome)
+		}
+	case plugin.Back:
+		h.back(e)
+	case plugin.GuardHung:
+		h.guard.Hung(e.PodKey)
+	case plugin.GuardExited:
+		h.guard.Exited(e.PodKey)
+	case plugin.GuardStarted:
+		h.guard.Started(e.NewVersion)
+	case plugin.GuardHealth:
+		if e.OK {
+			h.guard.HealthOK()
+		} else {
+			h.guard.HealthFailed()
+		}
+	case plugin.PhaseChanged:
+		h.phaseChanged(e)
+	case plugin.Stale:
+		h.met.stale.Inc()
+	case plugin.Violation:
+		h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: fmt.Sprintf("phase %s, input %T: %s", e.Phase, e.Input, e.What)})
+	}
+}
+
+func (h *host) arm(e plugin.Arm) {
+	after := e.After
+	if e.Timer.Kind == plugin.Retry { // 20 % jitter either way, so that plugins that fell together do not rise together
+		after += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(after)) //nolint:gosec // not for secrecy
+	}
+	// The machine drops timers that have nothing to do any more, so none is ever stopped; a late one costs one message.
+	time.AfterFunc(after, func() { h.post(e.Timer) })
+}
+
+func (h *host) admit(e plugin.Admit) {
+	c := h.calls[e.ID]
+	if r := h.sup.bypassed(); r {
+		h.pending = append(h.pending, plugin.Refused{ID: e.ID, Reason: breaker.ReasonBypass})
+		return
+	}
+	t, reason := h.guard.AdmitCall(breaker.Call{Pod: e.PodKey, Work: c.work, Queued: !c.req.Blocking})
+	if reason != breaker.ReasonNone {
+		h.pending = append(h.pending, plugin.Refused{ID: e.ID, Reason: reason, Manual: h.guard.State() == breaker.StateForcedOpen})
+		return
+	}
+	c.ticket = t
+	h.pending = append(h.pending, plugin.Admitted{ID: e.ID})
+}
+
+// send hands the call to the worker of the incarnation. Deliveries are serial, so its channel is empty.
+func (h *host) send(e plugin.Send) {
+	c := h.calls[e.ID]
+	c.limit, c.sent = e.Timeout, time.Now()
+	c.ticket.Sent()
+	h.run.jobs <- c
+}
+
+// serve is the worker of one incarnation: it does one call after the other. A call that never returns ends with the connection.
+func (h *host) serve(r *running) {
+	for {
+		select {
+		case <-r.ended:
+			return
+		case c := <-r.jobs:
+			ctx := r.inst.CallContext(context.Background(), c.sent.Add(c.limit))
+			reply, err := c.invoke(ctx, r.inst.Plugin())
+			v := c.judge(reply, err)
+			h.box.put(message{in: plugin.Returned{Inc: r.inc, ID: c.req.ID, Outcome: v.outcome}, reply: v})
+		}
+	}
+}
+
+func (h *host) answer(e plugin.Answer) {
+	c := h.calls[e.ID]
+	if c == nil {
+		h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: "answer to an unknown call"})
+		return
+	}
+	res := callResult{Result: e.Result}
+	if e.Result.Delivered {
+		if e.Result.Outcome == c.result.outcome {
+			res.reply, res.detail, res.fields = c.result.reply, c.result.detail, c.result.fields
+		}
+		if !c.sent.IsZero() {
+			res.took = time.Since(c.sent)
+			h.met.call(c.req.Event, e.Result.Outcome, res.took)
+		}
+	}
+	if e.Result.Outcome == breaker.OutcomeTimeout || e.Result.Outcome == breaker.OutcomeBudget {
+		res.detail = "no answer in " + c.limit.Round(time.Millisecond).String()
+	}
+	if e.Result.Refused != breaker.ReasonNone {
+		h.met.refused(e.Result.Refused)
+	}
+	if c.req.Event == api.Event_CREATE_CONTAINER {
+		h.answered[store.Ref(c.req.Ref)] = struct{}{}
+	}
+	if c.done != nil {
+		c.done <- res
+	} else {
+		h.sup.notified(h, c, res)
+	}
+	c.answered = true
+	if flying, ok := h.machine.Flying(); !ok || flying != e.ID {
+		delete(h.calls, e.ID) // else Back ends it
+	}
+}
+
+// back: the call no longer runs in the plugin.
+func (h *host) back(e plugin.Back) {
+	c := h.calls[e.ID]
+	if c == nil {
+		return
+	}
+	c.ticket.Returned()
+	if e.Late {
+		h.met.late.Inc()
+		h.sup.emit(LateReply{Plugin: h.policy.Name, Team: h.policy.Team, After: time.Since(c.sent)})
+	}
+	if c.answered {
+		delete(h.calls, e.ID)
+	}
+}
+
+func (h *host) phaseChanged(e plugin.PhaseChanged) {
+	switch e.To {
+	case plugin.Syncing, plugin.Backoff, plugin.CrashLoop, plugin.Disabled, plugin.Stopped:
+		h.settle()
+	case plugin.Starting, plugin.Ready, plugin.Draining:
+	}
+	h.met.phase(e.To)
+	h.publish()
+	h.sup.emit(PhaseChanged{Plugin: h.policy.Name, Team: h.policy.Team, From: e.From.String(), To: e.To.String(), PID: h.pid()})
+}
+
+// transition is told by the guard, on whatever goroutine caused it.
+func (h *host) transition(t breaker.Transition) {
+	h.met.transition(t)
+	h.sup.emit(BreakerChanged{Plugin: h.policy.Name, Team: h.policy.Team, Transition: t})
+	switch t.To {
+	case breaker.StateOpen:
+		h.post(plugin.Opened{After: t.OpenFor})
+	case breaker.StateForcedOpen:
+		h.post(plugin.Opened{Manual: true})
+	case breaker.StateClosed:
+		if t.From == breaker.StateForcedOpen || t.Cause == breaker.CauseManual {
+			h.post(plugin.Reset{})
+		}
+	case breaker.StateHalfOpen, breaker.StateDisabled:
+	}
+	h.box.put(message{fn: h.publish})
+}
+
+func (h *host) pid() int {
+	if h.run != nil && h.run.inst != nil {
+		return h.run.inst.PID()
+	}
+	return 0
+}

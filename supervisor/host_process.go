@@ -1,0 +1,168 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// exitsKept is how many exit reports a plugin keeps for `plugin show`.
+const exitsKept = 10
+
+// ExitRecord is the end of one incarnation.
+type ExitRecord struct {
+	PID      int       `json:"pid"`
+	Reason   string    `json:"reason"`
+	Detail   string    `json:"detail"`
+	Output   []string  `json:"output,omitempty"`
+	At       time.Time `json:"at"`
+	InFlight string    `json:"inFlight,omitempty"`
+}
+
+// launch starts an incarnation in the background.
+func (h *host) launch(inc plugin.Incarnation) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.policy.StartTimeout())
+	r := &running{inc: inc, cancel: cancel, jobs: make(chan *call, 1), launched: time.Now(), ended: make(chan struct{})}
+	h.run = r
+	if inc > 1 {
+		h.restarts++
+	}
+	h.work.Go(func() {
+		defer cancel()
+		inst, err := h.sup.launcher.Launch(ctx, h.policy, Hooks{
+			Update: h.sup.updates.request(h),
+			Output: func(l OutputLine) { h.output(r, l) },
+		})
+		if err != nil {
+			h.box.put(message{in: plugin.LaunchFailed{Inc: inc}, fn: func() { h.launchFailed(r, err) }})
+			return
+		}
+		h.box.put(message{in: plugin.Launched{Inc: inc, InPlace: inst.InPlace()}, inst: inst})
+		select {
+		case <-inst.Done():
+		case <-inst.Disconnected():
+			h.post(plugin.ConnectionLost{Inc: inc})
+			<-inst.Done()
+		}
+		h.box.put(message{in: plugin.Exited{Inc: inc}, fn: func() { h.exited(r) }})
+	})
+}
+
+// attach takes the launched process, before the machine hears of it.
+func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
+	r := h.run
+	r.inst = inst
+	r.pid.Store(int64(inst.PID()))
+	id := inst.Identity()
+	h.met.started("success")
+	h.sup.emit(PluginStarted{
+		Plugin: h.policy.Name, Team: h.policy.Team, PID: inst.PID(), Identity: id, Took: time.Since(r.launched),
+	})
+	h.met.info(id)
+	h.work.Go(func() { h.serve(r) })
+	if inst.InPlace() {
+		h.work.Go(func() { h.watchHealth(r) })
+	}
+	if r.stop {
+		h.stopProcess(inc)
+	}
+	h.publish()
+}
+
+func (h *host) launchFailed(r *running, err error) {
+	close(r.ended)
+	h.met.started("failure")
+	h.lastErr = err.Error()
+	rec := ExitRecord{Reason: "start_failed", Detail: err.Error(), At: time.Now()}
+	var sf StartFailure
+	if errors.As(err, &sf) {
+		rec.Output = sf.StartExit().Output
+	}
+	h.remember(rec)
+	h.sup.emit(PluginStartFailed{Plugin: h.policy.Name, Team: h.policy.Team, Err: err.Error()})
+	h.run = nil
+	h.publish()
+}
+
+func (h *host) exited(r *running) {
+	close(r.ended)
+	x := r.inst.Exit()
+	rec := ExitRecord{PID: r.inst.PID(), Reason: x.Reason, Detail: x.Detail, Output: x.Output, At: x.At}
+	if ref, ev, _, ok := h.machine.InFlight(); ok {
+		rec.InFlight = ev.PrettyName() + " " + ref.Pod + "/" + ref.Container
+	}
+	h.remember(rec)
+	h.met.exited(x.Reason)
+	if x.Reason != "stopped" {
+		h.lastErr = x.Detail
+	}
+	h.sup.emit(PluginExited{Plugin: h.policy.Name, Team: h.policy.Team, PID: r.inst.PID(), Exit: x})
+	h.run = nil
+	h.publish()
+}
+
+func (h *host) remember(r ExitRecord) {
+	h.exits = append(slices.Clone(h.exits), r)
+	if len(h.exits) > exitsKept {
+		h.exits = h.exits[1:]
+	}
+}
+
+// stopProcess ends the incarnation in order, or its launch.
+func (h *host) stopProcess(inc plugin.Incarnation) {
+	r := h.run
+	if r == nil || r.inc != inc {
+		return
+	}
+	r.stop = true
+	if r.inst == nil {
+		r.cancel()
+		return
+	}
+	inst := r.inst
+	h.work.Go(func() { inst.Stop(h.sup.stopContext()) })
+}
+
+func (h *host) killProcess(inc plugin.Incarnation, why string) {
+	r := h.run
+	if r == nil || r.inc != inc || r.inst == nil {
+		return
+	}
+	inst := r.inst
+	h.work.Go(func() { inst.Kill(why) })
+}
+
+// watchHealth asks an SDK plugin how it is until its incarnation ends.
+func (h *host) watchHealth(r *running) {
+	spec := h.policy.Spec.Health
+	tick := time.NewTicker(spec.Period.Std())
+	defer tick.Stop()
+	failed := 0
+	for {
+		select {
+		case <-r.ended:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), spec.Timeout.Std())
+		err := r.inst.Health(ctx)
+		cancel()
+		if err == nil {
+			failed = 0
+			h.post(plugin.HealthOK{Inc: r.inc})
+			continue
+		}
+		failed++
+		if failed >= spec.FailureThreshold {
+			h.box.put(message{in: plugin.HealthFailed{Inc: r.inc}, fn: func() { h.lastErr = "health: " + err.Error() }})
+			failed = 0
+		}
+	}
+}
+
+func (h *host) output(r *running, l OutputLine) {
+	h.sup.emit(Output{Plugin: h.policy.Name, Team: h.policy.Team, PID: int(r.pid.Load()), Line: l})
+}

@@ -1,0 +1,117 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// snapshot is what one synchronization tells the plugin.
+type snapshot struct {
+	pods []*api.PodSandbox
+	ctrs []*api.Container
+	refs []plugin.Ref
+}
+
+// snapshot takes the plugin's view of the store. A container that is being created belongs to it only when the plugin's turn in that creation is over: before that it will come as
+// a creation. It runs on the loop, which is also where creations are answered, so no container can be in both or in neither.
+func (h *host) snapshot() snapshot {
+	var s snapshot
+	var creating []store.Ref
+	s.pods, s.ctrs, creating = h.sup.store.Snapshot(h.policy.Name)
+	turn := make(map[store.Ref]struct{}, len(creating))
+	for _, r := range creating {
+		if _, over := h.answered[r]; !over {
+			continue
+		}
+		turn[r] = struct{}{}
+		if c, ok := h.sup.store.Container(r); ok {
+			s.ctrs = append(s.ctrs, c)
+		}
+	}
+	h.answered = turn
+	s.refs = make([]plugin.Ref, 0, len(s.pods)+len(s.ctrs))
+	for _, p := range s.pods {
+		s.refs = append(s.refs, plugin.Ref{Pod: p.GetId()})
+	}
+	for _, c := range s.ctrs {
+		s.refs = append(s.refs, plugin.Ref(h.sup.store.Resolve(nil, c)))
+	}
+	return s
+}
+
+// synchronize tells the plugin the state in the background.
+func (h *host) synchronize(e plugin.Synchronize) {
+	r, snap, rt := h.run, h.snapshot(), h.sup.runtimeInfo()
+	h.work.Go(func() {
+		begin := time.Now()
+		mask := api.EventMask(h.mask.Load())
+		if e.Configure {
+			m, err := h.configure(r, rt)
+			if err != nil {
+				h.syncFailed(e, err)
+				return
+			}
+			mask = m
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), h.policy.SynchronizeTimeout())
+		defer cancel()
+		updates, err := r.inst.Synchronize(ctx, snap.pods, snap.ctrs)
+		if err != nil {
+			h.syncFailed(e, fmt.Errorf("synchronize: %w", err))
+			return
+		}
+		h.sup.emit(PluginSynced{
+			Plugin: h.policy.Name, Team: h.policy.Team, Pods: len(snap.pods), Containers: len(snap.ctrs), Took: time.Since(begin),
+		})
+		h.sup.updates.accept(h, updates)
+		h.box.put(message{
+			in:     plugin.Synced{Inc: e.Inc, Sync: e.Sync, Mask: mask, Known: snap.refs},
+			sha256: r.inst.Identity().SHA256,
+			fn: func() {
+				h.mask.Store(int32(mask))
+				h.configured.Store(true)
+				h.met.subscribed(mask)
+				h.sup.explainUnexplained(h, snap.refs)
+			},
+		})
+	})
+}
+
+func (h *host) syncFailed(e plugin.Synchronize, err error) {
+	h.sup.emit(PluginSyncFailed{Plugin: h.policy.Name, Team: h.policy.Team, Err: err.Error()})
+	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync}, fn: func() { h.lastErr = err.Error() }})
+}
+
+// configure hands the plugin its configuration and returns the events it subscribes to.
+func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.policy.ConfigureTimeout())
+	defer cancel()
+	rpl, err := r.inst.Plugin().Configure(ctx, &api.ConfigureRequest{
+		Config:              h.policy.ConfigData(),
+		RuntimeName:         rt.Name,
+		RuntimeVersion:      rt.Version,
+		NRIVersion:          rt.NRIVersion,
+		RegistrationTimeout: h.policy.StartTimeout().Milliseconds(),
+		RequestTimeout:      h.policy.Timeout(api.Event_CREATE_CONTAINER).Milliseconds(),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("configure: %w", err)
+	}
+	mask := api.EventMask(rpl.GetEvents())
+	if extra := mask &^ api.ValidEvents; extra != 0 {
+		return 0, fmt.Errorf("configure: the plugin subscribes to unknown events 0x%x", int32(extra))
+	}
+	if mask == 0 { // NRI's contract: 0 is everything
+		mask = api.ValidEvents
+	}
+	if n := h.policy.Events(); n != 0 {
+		mask &= n
+	}
+	return mask, nil
+}

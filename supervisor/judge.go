@@ -1,0 +1,217 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// replyLimit is what an encoded reply to the runtime may take: ttrpc's frame limit is 4 MiB, and a reply above it is never sent at all. 64 KiB are left for what we add.
+const replyLimit = 4<<20 - 64<<10
+
+// optOut is the reply of a plugin that wants to hear no more of a pod or container.
+type optOut struct{ scope wire.Scope }
+
+// judgeError says what an error of a call is. No error value of a plugin goes any further than this.
+func (h *host) judgeError(err error) verdict {
+	decoded := wire.Decode(err)
+	var no *wire.RejectError
+	var out *wire.NotInterestedError
+	switch {
+	case errors.As(decoded, &no):
+		if h.policy.MayReject() {
+			return verdict{outcome: breaker.OutcomeRejected, detail: no.Reason}
+		}
+		return verdict{outcome: breaker.OutcomeError, detail: "it rejected without permissions.reject: " + no.Reason}
+	case errors.As(decoded, &out):
+		return verdict{outcome: breaker.OutcomeSuccess, reply: optOut{scope: out.Scope}}
+	case disconnected(err):
+		return verdict{outcome: breaker.OutcomeUnavailable, detail: "the connection to the plugin is gone"}
+	}
+	st, _ := status.FromError(err)
+	switch st.Code() {
+	case codes.DeadlineExceeded:
+		return verdict{outcome: breaker.OutcomeTimeout, detail: "it gave up at its deadline: " + st.Message()}
+	case codes.Unimplemented: // "not interested", by NRI's habit
+		return verdict{outcome: breaker.OutcomeSuccess}
+	default:
+	}
+	if h.policy.MayReject() && !h.sdk() {
+		return verdict{outcome: breaker.OutcomeRejected, detail: st.Message()} // a stock plugin has no other way to say no
+	}
+	return verdict{outcome: breaker.OutcomeError, detail: oneLine(st.Message())}
+}
+
+func (h *host) sdk() bool {
+	return h.policy.Spec.Exec != nil && h.policy.Spec.Exec.Protocol == policy.GoPlugin
+}
+
+func disconnected(err error) bool {
+	return errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrProtocol) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, context.Canceled)
+}
+
+// oneLine bounds what a plugin can put into logs, events and messages: 512 bytes, one line.
+func oneLine(s string) string {
+	const limit = 512
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// judgeEvent judges the reply to an event that has none.
+func (h *host) judgeEvent(_ any, err error) verdict {
+	if err != nil {
+		return h.judgeError(err)
+	}
+	return verdict{outcome: breaker.OutcomeSuccess}
+}
+
+// judgeCreate checks a reply to CreateContainer: shape, permissions, scope. What passes can be merged.
+func (h *host) judgeCreate(ref store.Ref) func(any, error) verdict {
+	return func(reply any, err error) verdict {
+		if err != nil {
+			return h.judgeError(err)
+		}
+		rpl, _ := reply.(*api.CreateContainerResponse)
+		if rpl == nil {
+			return verdict{outcome: breaker.OutcomeSuccess, reply: &api.CreateContainerResponse{}}
+		}
+		if v, bad := tooLarge(rpl); bad {
+			return v
+		}
+		if err := checkAdjustment(rpl.GetAdjust()); err != nil {
+			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: err.Error()}
+		}
+		if f := h.policy.Forbidden(rpl.GetAdjust()); len(f) > 0 {
+			return forbidden(f)
+		}
+		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
+		if bad {
+			return v
+		}
+		rpl.Update = updates
+		if len(rpl.GetEvict()) > 0 {
+			h.sup.emit(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
+			rpl.Evict = nil
+		}
+		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
+	}
+}
+
+func (h *host) judgeUpdate(ref store.Ref) func(any, error) verdict {
+	return func(reply any, err error) verdict {
+		if err != nil {
+			return h.judgeError(err)
+		}
+		rpl, _ := reply.(*api.UpdateContainerResponse)
+		if rpl == nil {
+			return verdict{outcome: breaker.OutcomeSuccess, reply: &api.UpdateContainerResponse{}}
+		}
+		if v, bad := tooLarge(rpl); bad {
+			return v
+		}
+		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, true)
+		if bad {
+			return v
+		}
+		rpl.Update, rpl.Evict = updates, nil
+		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
+	}
+}
+
+func (h *host) judgeStop(ref store.Ref) func(any, error) verdict {
+	return func(reply any, err error) verdict {
+		if err != nil {
+			return h.judgeError(err)
+		}
+		rpl, _ := reply.(*api.StopContainerResponse)
+		if rpl == nil {
+			return verdict{outcome: breaker.OutcomeSuccess, reply: &api.StopContainerResponse{}}
+		}
+		if v, bad := tooLarge(rpl); bad {
+			return v
+		}
+		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
+		if bad {
+			return v
+		}
+		rpl.Update = updates
+		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
+	}
+}
+
+func tooLarge(m proto.Message) (verdict, bool) {
+	if n := proto.Size(m); n > replyLimit {
+		return verdict{
+			outcome: breaker.OutcomeInvalidResponse,
+			detail:  fmt.Sprintf("the reply has %d bytes; the limit of one message to the runtime is %d", n, replyLimit),
+		}, true
+	}
+	return verdict{}, false
+}
+
+func forbidden(fields []policy.Field) verdict {
+	v := verdict{outcome: breaker.OutcomeForbidden}
+	for _, f := range fields {
+		v.fields = append(v.fields, string(f))
+	}
+	v.detail = "it sets what it was not granted: " + strings.Join(v.fields, ", ")
+	return v
+}
+
+// judgeUpdates checks the updates of a reply. A malformed or forbidden one condemns the whole reply; one for a container outside the plugin's scope is left out.
+// own says that the event's own container may be updated without being in scope first (it is: the plugin is selected for it).
+func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own bool) ([]*api.ContainerUpdate, verdict, bool) {
+	kept := updates[:0]
+	for _, u := range updates {
+		if err := checkUpdate(u); err != nil {
+			return nil, verdict{outcome: breaker.OutcomeInvalidResponse, detail: err.Error()}, true
+		}
+		if f := h.policy.ForbiddenUpdate(u); len(f) > 0 {
+			return nil, forbidden(f), true
+		}
+		if why := h.updateDenied(u.GetContainerId(), event, own); why != "" {
+			h.met.updates("reply", "denied")
+			h.sup.emit(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.GetContainerId(), Why: why})
+			continue
+		}
+		h.met.updates("reply", "accepted")
+		kept = append(kept, u)
+	}
+	return kept, verdict{}, false
+}
+
+// updateDenied says why the plugin may not update the container, or nothing.
+func (h *host) updateDenied(id string, event store.Ref, own bool) string {
+	scope := h.policy.UpdateScope()
+	if scope == policy.UpdateNone {
+		return "permissions.update is none"
+	}
+	if own && id == event.Container {
+		return ""
+	}
+	if scope == policy.UpdateOwn {
+		return "permissions.update is own, and this is not the container of the event"
+	}
+	ref := h.sup.store.Resolve(nil, &api.Container{Id: id})
+	if ref.Pod == "" || !h.sup.inScope(h, ref) {
+		return "the plugin's selector does not select this container"
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// Launcher starts plugins. It must be safe for concurrent use.
+type Launcher interface {
+	// Launch starts one incarnation of the plugin and returns when it is registered and can be configured. ctx bounds the start only. On error nothing is left running.
+	Launch(ctx context.Context, p *policy.Plugin, h Hooks) (Incarnation, error)
+}
+
+// Hooks are what an incarnation calls. They do not block.
+type Hooks struct {
+	// Update takes unsolicited container updates, and returns those that will not be tried.
+	Update func(ctx context.Context, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error)
+	// Output takes one line of the plugin's output.
+	Output func(OutputLine)
+}
+
+// OutputLine is one line that a plugin wrote.
+type OutputLine struct {
+	Stream    string // stdout or stderr
+	Level     string // trace, debug, info, warn, error, or empty
+	Text      string
+	Truncated bool
+	Dropped   int // lines left out before this one by the rate limit
+}
+
+// Incarnation is one process of a plugin. It must be safe for concurrent use.
+type Incarnation interface {
+	// PID of the process.
+	PID() int
+	// Plugin is the NRI service of the plugin.
+	Plugin() api.PluginService
+	// CallContext returns a context that carries the deadline to the plugin and is never cancelled itself, so that a late reply is seen.
+	CallContext(ctx context.Context, deadline time.Time) context.Context
+	// Synchronize tells the plugin the state, in parts if need be.
+	Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error)
+	// InPlace reports whether the plugin may be synchronized more than once on its connection and has health checks: plugins built with the SDK.
+	InPlace() bool
+	// Health asks the plugin how it is. Only with InPlace.
+	Health(ctx context.Context) error
+	// Identity says what runs.
+	Identity() Identity
+	// Disconnected is closed when the NRI connection has ended.
+	Disconnected() <-chan struct{}
+	// Done is closed when the process is gone and everything of it is cleaned up.
+	Done() <-chan struct{}
+	// Exit says how it ended; valid after Done.
+	Exit() Exit
+	// Stop ends the process in order, in bounded time. ctx cuts the polite phases short.
+	Stop(ctx context.Context)
+	// Kill ends it at once.
+	Kill(why string)
+}
+
+// Identity says what a plugin process is. Unknown fields are empty.
+type Identity struct {
+	Version    string // the plugin's own version, told by SDK plugins
+	NRIVersion string // of the NRI library that it was built with
+	SHA256     string // of the executed file, lower-case hex
+}
+
+// Exit says how a process ended.
+type Exit struct {
+	Reason string // clean, exit_code, signal, oom, hung, health, start_failed, stopped
+	Detail string // for people: "exit code 3", "signal killed"
+	Output []string
+	At     time.Time
+	Uptime time.Duration
+}
+
+// StartFailure may be implemented by a Launcher's error to tell how the process ended.
+type StartFailure interface {
+	error
+	StartExit() Exit
+}

@@ -1,0 +1,116 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+)
+
+// Effect is something to be done. The set is closed.
+type Effect interface{ effect() }
+
+type (
+	// Launch starts a process and waits for its registration; it ends in Launched or LaunchFailed.
+	Launch struct{ Inc Incarnation }
+	// Synchronize configures the plugin if asked to, and gives it its snapshot; it ends in Synced or SyncFailed.
+	Synchronize struct {
+		Inc       Incarnation
+		Sync      uint64
+		Configure bool
+	}
+	// StopProcess ends the incarnation in order (or cancels its launch); it ends in Exited or LaunchFailed.
+	StopProcess struct{ Inc Incarnation }
+	// KillProcess ends it at once.
+	KillProcess struct {
+		Inc Incarnation
+		Why KillReason
+	}
+	// Admit asks the guard.
+	Admit struct {
+		ID     CallID
+		PodKey string
+	}
+	// Send hands the call to the incarnation's worker.
+	Send struct {
+		Inc     Incarnation
+		ID      CallID
+		Timeout time.Duration // what is left for the call
+	}
+	// Answer ends a call for whoever waits for it.
+	Answer struct {
+		ID     CallID
+		Result Result
+	}
+	// Arm starts a timer.
+	Arm struct {
+		Timer Timer
+		After time.Duration
+	}
+	// Verdict gives the guard the outcome of the admitted call.
+	Verdict struct {
+		ID      CallID
+		Outcome breaker.Outcome
+	}
+	// Back tells the guard that the admitted call is no longer running in the plugin. Late: its verdict was given before.
+	Back struct {
+		ID   CallID
+		Late bool
+	}
+	// GuardHung, GuardExited, GuardStarted, GuardHealth tell the guard what happened to the process.
+	GuardHung struct{ PodKey string }
+	// GuardExited says that the process is gone, with the pod whose call was in flight.
+	GuardExited struct{ PodKey string }
+	// GuardStarted says that an incarnation is synchronized.
+	GuardStarted struct{ NewVersion bool }
+	// GuardHealth passes a health verdict on.
+	GuardHealth struct{ OK bool }
+	// PhaseChanged reports a change of phase.
+	PhaseChanged struct{ From, To Phase }
+	// Stale reports an input of an older incarnation, or a timer that has nothing to do any more.
+	Stale struct{ Input Input }
+	// Violation reports a defect: an input that this phase does not define, or a change of phase that the table does not permit.
+	Violation struct {
+		Phase Phase
+		Input Input
+		What  string
+	}
+)
+
+func (Launch) effect()       {}
+func (Synchronize) effect()  {}
+func (StopProcess) effect()  {}
+func (KillProcess) effect()  {}
+func (Admit) effect()        {}
+func (Send) effect()         {}
+func (Answer) effect()       {}
+func (Arm) effect()          {}
+func (Verdict) effect()      {}
+func (Back) effect()         {}
+func (GuardHung) effect()    {}
+func (GuardExited) effect()  {}
+func (GuardStarted) effect() {}
+func (GuardHealth) effect()  {}
+func (PhaseChanged) effect() {}
+func (Stale) effect()        {}
+func (Violation) effect()    {}
+
+// KillReason says why a process was killed.
+type KillReason string
+
+// The reasons.
+const (
+	KillHung       KillReason = "hung"
+	KillHealth     KillReason = "health"
+	KillSync       KillReason = "sync"
+	KillConnection KillReason = "connection"
+)
+
+// Result is what became of a call. The zero value is Withheld: nothing was sent because the plugin does not know the container, and that was recorded when it missed it.
+type Result struct {
+	Delivered bool            // the request was sent; Outcome says what came of it
+	Outcome   breaker.Outcome // only with Delivered
+	Refused   breaker.Reason  // not sent, why; None with Delivered or withheld
+}
+
+// Withheld reports whether nothing was sent on purpose.
+func (r Result) Withheld() bool { return !r.Delivered && r.Refused == breaker.ReasonNone }

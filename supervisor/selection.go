@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// selected is a plugin that gets an event. matchErr: its selector could not be evaluated, so it does not get it and its failure policy decides.
+type selected struct {
+	h        *host
+	matchErr bool
+}
+
+// podSelection returns who gets the events of a pod. The decision is taken at first sight and pinned.
+func (s *Supervisor) podSelection(p *api.PodSandbox) []selected {
+	ref := store.Ref{Pod: p.GetId()}
+	if pins, ok := s.store.Pins(ref); ok {
+		return s.fromPins(pins)
+	}
+	return s.selectPod(p)
+}
+
+// containerSelection returns who gets the events of a container. The decision is taken at first sight and pinned.
+func (s *Supervisor) containerSelection(ref store.Ref, p *api.PodSandbox, c *api.Container) []selected {
+	if pins, ok := s.store.Pins(ref); ok {
+		return s.fromPins(pins)
+	}
+	return s.selectContainer(ref, p, c)
+}
+
+func (s *Supervisor) selectPod(p *api.PodSandbox) []selected {
+	return s.decide(store.Ref{Pod: p.GetId()}, func(pl *policy.Plugin) policy.Decision { return pl.MatchPod(p) })
+}
+
+func (s *Supervisor) selectContainer(ref store.Ref, p *api.PodSandbox, c *api.Container) []selected {
+	return s.decide(ref, func(pl *policy.Plugin) policy.Decision { return pl.MatchContainer(p, c) })
+}
+
+func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Decision) []selected {
+	var out []selected
+	var pins []store.Pin
+	for _, h := range s.hosts {
+		d := match(h.policy)
+		h.met.matched(d)
+		if d.Selected || d.Err != nil {
+			out = append(out, selected{h: h, matchErr: d.Err != nil})
+			pins = append(pins, store.Pin{Plugin: h.policy.Name, Selected: d.Selected, MatchErr: d.Err != nil})
+		}
+	}
+	s.store.SetPins(ref, pins)
+	return out
+}
+
+func (s *Supervisor) fromPins(pins []store.Pin) []selected {
+	if len(pins) == 0 {
+		return nil
+	}
+	out := make([]selected, 0, len(pins))
+	for _, p := range pins {
+		if h := s.byName[p.Plugin]; h != nil {
+			out = append(out, selected{h: h, matchErr: p.MatchErr && !p.Selected})
+		}
+	}
+	return out
+}
+
+// inScope reports whether the plugin may change the container: it is selected for it.
+func (s *Supervisor) inScope(h *host, ref store.Ref) bool {
+	pins, ok := s.store.Pins(ref)
+	if !ok {
+		return false
+	}
+	for _, p := range pins {
+		if p.Plugin == h.policy.Name {
+			return p.Selected
+		}
+	}
+	return false
+}
+
+// podKey names a pod in a way that survives the kubelet's retries with a new sandbox.
+func podKey(p *api.PodSandbox) string {
+	if p.GetUid() != "" {
+		return p.GetUid()
+	}
+	if p.GetName() != "" {
+		return p.GetNamespace() + "/" + p.GetName()
+	}
+	return p.GetId()
+}

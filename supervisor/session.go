@@ -1,0 +1,281 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+const (
+	// startLimit bounds a registration from the dial to the runtime's Synchronize. The runtime itself gives up after 5 s (api.DefaultPluginRegistrationTimeout); a little more lets
+	// its own error arrive.
+	startLimit = api.DefaultPluginRegistrationTimeout + time.Second
+	// redialFirst and redialMost bound the wait between attempts: a runtime that comes back is noticed within seconds, an absent one costs a syscall now and then.
+	redialFirst = 100 * time.Millisecond
+	redialMost  = 3 * time.Second
+	// writeStall is how long one write to the runtime may take before the connection is closed: neither ttrpc nor NRI's multiplexer has a limit of its own.
+	writeStall = 5 * time.Second
+)
+
+// RuntimeInfo is what the runtime said about itself. The zero value: never connected.
+type RuntimeInfo struct {
+	Name           string        `json:"name"`
+	Version        string        `json:"version"`
+	NRIVersion     string        `json:"nriVersion"`
+	RequestTimeout time.Duration `json:"requestTimeout"`
+}
+
+// connection is how the last attempt to reach the runtime went.
+type connection struct {
+	connected bool
+	reason    string // missing, permission, refused, rejected, timeout, lost; empty when connected
+	err       string
+	hint      string
+	since     time.Time
+}
+
+// classicEvents are the events that every supported runtime knows: those of NRI 0.8.
+func classicEvents() api.EventMask {
+	var m api.EventMask
+	m.Set(api.Event_RUN_POD_SANDBOX, api.Event_STOP_POD_SANDBOX, api.Event_REMOVE_POD_SANDBOX,
+		api.Event_CREATE_CONTAINER, api.Event_POST_CREATE_CONTAINER, api.Event_START_CONTAINER, api.Event_POST_START_CONTAINER,
+		api.Event_UPDATE_CONTAINER, api.Event_POST_UPDATE_CONTAINER, api.Event_STOP_CONTAINER, api.Event_REMOVE_CONTAINER)
+	return m
+}
+
+// allEvents is every event but validation, which is a second, fail-closed request for every container.
+func allEvents() api.EventMask {
+	m := api.ValidEvents
+	m.Clear(api.Event_VALIDATE_CONTAINER_ADJUSTMENT)
+	return m
+}
+
+// connect keeps a session with the runtime until ctx ends.
+func (s *Supervisor) connect(ctx context.Context) {
+	wait := &backoff.ExponentialBackOff{
+		InitialInterval: redialFirst, MaxInterval: redialMost, Multiplier: 2, RandomizationFactor: 0.3,
+	}
+	wait.Reset()
+	mask := allEvents()
+	for ctx.Err() == nil {
+		sess := &session{sup: s, mask: mask}
+		err := sess.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if sess.synced {
+			wait.Reset()
+		}
+		if sess.configured && !sess.synced { // perhaps a runtime that refuses events it does not know
+			if mask == allEvents() {
+				mask = classicEvents()
+			} else {
+				mask = allEvents()
+			}
+		}
+		s.noteUnavailable(sess, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.NextBackOff()):
+		}
+	}
+}
+
+// session is one connection to the runtime.
+type session struct {
+	sup        *Supervisor
+	mask       api.EventMask
+	id         uint64
+	stub       stub.Stub
+	budget     time.Duration   // of one request, from its arrival, less the margin
+	ctx        context.Context //nolint:containedctx // ends with the session; requests of the runtime belong to it
+	configured bool
+	synced     bool
+	ready      chan struct{} // closed by the runtime's Synchronize
+	giveUp     bool
+}
+
+var errLost = errors.New("the runtime closed the connection")
+
+// run dials, registers, serves until the connection ends, and says why it did.
+func (se *session) run(ctx context.Context) error {
+	dialCtx, cancelDial := context.WithTimeout(ctx, startLimit)
+	conn, err := se.sup.dial(dialCtx)
+	cancelDial()
+	if err != nil {
+		return err
+	}
+	conn = &stallConn{Conn: conn, limit: writeStall}
+	sctx, end := context.WithCancel(ctx)
+	defer end()
+	se.ctx, se.ready = sctx, make(chan struct{})
+	closed := make(chan struct{})
+	rt := se.sup.config.Supervisor.Runtime
+	st, err := stub.New(&handlers{session: se},
+		stub.WithConnection(conn), stub.WithPluginName(rt.Name), stub.WithPluginIdx(rt.Index),
+		stub.WithOnClose(func() { close(closed) }),
+		stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),
+		stub.WithLogger(quietLogger{}))
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("prepare registration: %w", err)
+	}
+	se.stub = st
+	started := make(chan error, 1)
+	go func() { started <- st.Start(sctx) }()
+	defer func() {
+		_ = conn.Close()
+		se.unblock(started)
+		select {
+		case <-closed:
+		case <-time.After(time.Second): // Start failed before it had anything to close
+		}
+		se.sup.sessionEnded(se)
+	}()
+	limit := time.NewTimer(startLimit)
+	defer limit.Stop()
+	startErr := (<-chan error)(started)
+	for {
+		select {
+		case err := <-startErr:
+			if err != nil {
+				started <- err
+				return fmt.Errorf("register: %w", err)
+			}
+			started <- nil
+			startErr = nil
+		case <-se.ready:
+			limit.Stop()
+			se.ready = nil
+		case <-limit.C:
+			return fmt.Errorf("register: the runtime did not finish the registration in %s: %w", startLimit, context.DeadlineExceeded)
+		case <-closed:
+			return errLost
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// unblock waits for Start to return. A runtime that goes away between Register and Configure leaves it waiting for a Configure that never comes, holding the stub's lock; so
+// one is made up, which our handler refuses.
+func (se *session) unblock(started chan error) {
+	select {
+	case err := <-started:
+		started <- err
+		return
+	default:
+	}
+	se.giveUp = true
+	if c, ok := se.stub.(interface {
+		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
+	}); ok {
+		_, _ = c.Configure(context.Background(), &api.ConfigureRequest{})
+	}
+	<-started
+}
+
+func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {
+	if s.opts.Dial != nil {
+		return s.opts.Dial(ctx)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", s.config.Supervisor.Runtime.Socket)
+}
+
+// sessionEnded tells the plugins that the runtime is gone.
+func (s *Supervisor) sessionEnded(se *session) {
+	s.mu.Lock()
+	was := s.conn.connected
+	s.conn.connected = false
+	s.mu.Unlock()
+	s.metrics.connected.Set(0)
+	if !se.synced {
+		return
+	}
+	for _, h := range s.hosts {
+		h.post(plugin.RuntimeDown{})
+	}
+	if was {
+		s.emit(RuntimeLost{Reason: "the connection ended"})
+	}
+}
+
+// noteUnavailable remembers why the runtime cannot be reached, and says so once per different reason.
+func (s *Supervisor) noteUnavailable(se *session, err error) {
+	c := connection{err: err.Error(), since: time.Now()}
+	socket := s.config.Supervisor.Runtime.Socket
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.reason = "missing"
+		c.hint = "NRI is off, or the socket is elsewhere: enable it in the runtime (containerd: disable = false in the nri plugin's table, the default from 2.0) or set runtime.socket"
+	case errors.Is(err, fs.ErrPermission):
+		c.reason = "permission"
+		c.hint = "run as root; under SELinux the container needs a type that may connect to the runtime's socket (spc_t)"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		c.reason = "refused"
+		c.hint = "nobody listens: the runtime is down, or the socket file itself was mounted into this container and is stale: mount its folder"
+	case errors.Is(err, context.DeadlineExceeded):
+		c.reason = "timeout"
+		c.hint = "the runtime accepts but does not finish the registration: it may wait for another plugin, or be stuck"
+	case errors.Is(err, errLost) && se.synced:
+		c.reason = "lost"
+	default:
+		c.reason = "rejected"
+		c.hint = "look into the runtime's log for why it refused the registration"
+	}
+	s.mu.Lock()
+	again := s.conn.reason == c.reason
+	if again {
+		c.since = s.conn.since
+	}
+	s.conn = c
+	s.mu.Unlock()
+	if !again {
+		s.emit(RuntimeUnavailable{Socket: socket, Reason: c.reason, Err: c.err, Hint: c.hint})
+	}
+}
+
+// stallConn closes itself when one write takes too long: the peer has stopped reading.
+type stallConn struct {
+	net.Conn
+	limit time.Duration
+}
+
+// Write writes within the limit.
+func (c *stallConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		_ = c.Close()
+	}
+	return n, err
+}
+
+// quietLogger drops what NRI's stub says: everything worth saying is an Event.
+type quietLogger struct{}
+
+// Debugf drops.
+func (quietLogger) Debugf(context.Context, string, ...any) {}
+
+// Infof drops.
+func (quietLogger) Infof(context.Context, string, ...any) {}
+
+// Warnf drops.
+func (quietLogger) Warnf(context.Context, string, ...any) {}
+
+// Errorf drops.
+func (quietLogger) Errorf(context.Context, string, ...any) {}

@@ -1,0 +1,227 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// Status is what there is to see of a running supervisor. It is what `status -o json` prints.
+type Status struct {
+	Version  string         `json:"version"`
+	Started  time.Time      `json:"started"`
+	Runtime  RuntimeStatus  `json:"runtime"`
+	Bypass   *time.Time     `json:"bypassUntil,omitempty"`
+	Config   ConfigStatus   `json:"config"`
+	Pods     int            `json:"pods"`
+	Ctrs     int            `json:"containers"`
+	Plugins  []PluginStatus `json:"plugins"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// RuntimeStatus is the connection to the runtime.
+type RuntimeStatus struct {
+	Connected      bool      `json:"connected"`
+	Since          time.Time `json:"since"`
+	Reason         string    `json:"reason,omitempty"` // why not: missing, permission, refused, rejected, timeout, lost
+	Error          string    `json:"error,omitempty"`
+	Hint           string    `json:"hint,omitempty"`
+	Sessions       uint64    `json:"sessions"`
+	Name           string    `json:"name,omitempty"`
+	Version        string    `json:"version,omitempty"`
+	NRIVersion     string    `json:"nriVersion,omitempty"`
+	RequestTimeout string    `json:"requestTimeout,omitempty"`
+	Socket         string    `json:"socket"`
+}
+
+// ConfigStatus is the configuration in force.
+type ConfigStatus struct {
+	Hash     string   `json:"hash"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+// PluginStatus is one plugin.
+type PluginStatus struct {
+	Name         string       `json:"name"`
+	Team         string       `json:"team"`
+	Contact      string       `json:"contact,omitempty"`
+	Index        string       `json:"index"`
+	State        string       `json:"state"`
+	PID          int          `json:"pid,omitempty"`
+	Since        time.Time    `json:"since"`
+	Restarts     int          `json:"restarts"`
+	Identity     *Identity    `json:"identity,omitempty"`
+	Breaker      BreakerView  `json:"breaker"`
+	Missed       int          `json:"missed"`
+	MissedBy     []ReasonSum  `json:"missedBy,omitempty"`
+	LaneSeconds  float64      `json:"laneSeconds"`
+	Quarantined  []string     `json:"quarantinedPods,omitempty"`
+	LastError    string       `json:"lastError,omitempty"`
+	Exits        []ExitRecord `json:"exits,omitempty"`
+	Problems     []string     `json:"problems,omitempty"` // of an invalid manifest
+	ManifestFile string       `json:"file,omitempty"`
+}
+
+// BreakerView is a circuit breaker.
+type BreakerView struct {
+	State     string     `json:"state"`
+	Cause     string     `json:"cause,omitempty"`
+	Since     time.Time  `json:"since"`
+	OpenUntil *time.Time `json:"openUntil,omitempty"`
+}
+
+// ReasonSum counts by reason.
+type ReasonSum struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// hostView is what the loop of a plugin publishes for readers.
+type hostView struct {
+	state    string
+	since    time.Time
+	pid      int
+	restarts int
+	identity *Identity
+	exits    []ExitRecord
+	lastErr  string
+}
+
+// publish makes the loop's state visible to other goroutines.
+func (h *host) publish() {
+	v := &hostView{state: h.machine.Phase().String(), since: time.Now(), pid: h.pid(), restarts: h.restarts, exits: h.exits, lastErr: h.lastErr}
+	if old := h.view.Load(); old != nil && old.state == v.state {
+		v.since = old.since
+	}
+	if h.run != nil && h.run.inst != nil {
+		id := h.run.inst.Identity()
+		v.identity = &id
+	}
+	h.view.Store(v)
+}
+
+// Status returns the state of everything. Safe for concurrent use.
+func (s *Supervisor) Status() Status {
+	info := s.runtimeInfo()
+	s.mu.Lock()
+	c, sessions := s.conn, s.sessions
+	s.mu.Unlock()
+	out := Status{
+		Version: s.opts.Version, Started: s.started,
+		Runtime: RuntimeStatus{
+			Connected: c.connected, Since: c.since, Reason: c.reason, Error: c.err, Hint: c.hint, Sessions: sessions,
+			Name: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, Socket: s.config.Supervisor.Runtime.Socket,
+		},
+		Config: ConfigStatus{Hash: s.config.Hash},
+	}
+	if info.RequestTimeout > 0 {
+		out.Runtime.RequestTimeout = info.RequestTimeout.String()
+	}
+	if t := s.bypassUntil.Load(); t != 0 {
+		until := time.Unix(0, t)
+		out.Bypass = &until
+	}
+	for _, p := range s.config.Problems {
+		out.Config.Problems = append(out.Config.Problems, p.Error())
+	}
+	out.Pods, out.Ctrs = s.store.Len()
+	counts := s.store.MissedCounts()
+	for _, h := range s.hosts {
+		ps := h.status()
+		for k, n := range counts {
+			if k.Plugin == ps.Name {
+				ps.Missed += n
+				ps.MissedBy = append(ps.MissedBy, ReasonSum{Reason: k.Reason, Count: n})
+			}
+		}
+		out.Plugins = append(out.Plugins, ps)
+	}
+	for _, p := range s.config.Invalid {
+		out.Plugins = append(out.Plugins, invalidStatus(p))
+	}
+	return out
+}
+
+func (h *host) status() PluginStatus {
+	v, g := h.view.Load(), h.guard.Snapshot()
+	ps := PluginStatus{
+		Name: h.policy.Name, Team: h.policy.Team, Contact: h.policy.Contact, Index: h.policy.Index, State: v.state, PID: v.pid, Since: v.since,
+		Restarts: v.restarts, Identity: v.identity, LaneSeconds: h.guard.LaneSeconds(), LastError: v.lastErr, Exits: v.exits, ManifestFile: h.policy.File,
+		Breaker: BreakerView{State: g.State.String(), Since: g.Since},
+	}
+	if g.Since.IsZero() {
+		ps.Breaker.Since = h.sup.started
+	} else {
+		ps.Breaker.Cause = g.Cause.String()
+	}
+	if !g.OpenUntil.IsZero() {
+		ps.Breaker.OpenUntil = &g.OpenUntil
+	}
+	for _, q := range g.Quarantined {
+		ps.Quarantined = append(ps.Quarantined, q.Pod)
+	}
+	return ps
+}
+
+func invalidStatus(p policy.InvalidPlugin) PluginStatus {
+	ps := PluginStatus{Name: p.Name, Team: p.Team, State: stateInvalid, ManifestFile: p.File}
+	for _, pr := range p.Problems {
+		ps.Problems = append(ps.Problems, pr.Error())
+	}
+	if len(ps.Problems) > 0 {
+		ps.LastError = ps.Problems[0]
+	}
+	return ps
+}
+
+// MissedWork is one plugin's work that is missing from one living container.
+type MissedWork struct {
+	Namespace   string    `json:"namespace"`
+	Pod         string    `json:"pod"`
+	Container   string    `json:"container"`
+	ContainerID string    `json:"containerId"`
+	Plugin      string    `json:"plugin"`
+	Team        string    `json:"team"`
+	Reason      string    `json:"reason"`
+	At          time.Time `json:"at"`
+}
+
+// Missed lists the living containers that run without a plugin's work. Safe for concurrent use.
+func (s *Supervisor) Missed() []MissedWork {
+	var out []MissedWork
+	for _, m := range s.store.Missed() {
+		h := s.byName[m.Plugin]
+		if h == nil {
+			continue
+		}
+		out = append(out, MissedWork{
+			Namespace: m.Namespace, Pod: m.PodName, Container: m.Container, ContainerID: m.Ref.Container, Plugin: m.Plugin, Team: h.policy.Team,
+			Reason: m.Reason, At: m.At,
+		})
+	}
+	return out
+}
+
+// Ready reports whether the supervisor is registered with a runtime, and if not, why and what to do.
+func (s *Supervisor) Ready() (ok bool, why string) {
+	s.mu.Lock()
+	c := s.conn
+	s.mu.Unlock()
+	switch {
+	case c.connected:
+		return true, ""
+	case c.reason == "":
+		return false, "not connected to the runtime yet"
+	case c.hint == "":
+		return false, "runtime " + c.reason + ": " + c.err
+	default:
+		return false, "runtime " + c.reason + ": " + c.err + "; " + c.hint
+	}
+}
+
+func (s *Supervisor) runtimeInfo() RuntimeInfo {
+	if i := s.runtime.Load(); i != nil {
+		return *i
+	}
+	return RuntimeInfo{}
+}

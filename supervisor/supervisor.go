@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// shutdownLimit bounds the end of a run, whatever the plugins do (10 s in all; systemd's default is 90 s, kubelet's grace 30 s).
+const shutdownLimit = 8 * time.Second
+
+// Options are what a Supervisor needs. Config and Launcher are required.
+type Options struct {
+	Config   *policy.Config
+	Launcher Launcher
+	// Sink is told of events. Nil drops them.
+	Sink Sink
+	// Registry receives the metrics. Nil means a new one.
+	Registry *prometheus.Registry
+	// Version of the program, for metrics and status.
+	Version string
+	// WaitForPlugins bounds how long the first dial waits for the plugins. 0 does not wait.
+	WaitForPlugins time.Duration
+	// Dial connects to the runtime. Nil dials the configured socket.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// State is what survives a restart, and what was found in it. A nil DB keeps nothing.
+	State  *state.DB
+	Loaded state.Loaded
+}
+
+// Supervisor hosts the plugins of one configuration behind one registration. Use New, then Run once.
+type Supervisor struct {
+	opts     Options
+	config   *policy.Config
+	launcher Launcher
+	metrics  *metrics
+	events   *emitter
+	store    *store.Store
+	merge    *merge.Engine
+	updates  *updater
+	history  *history
+	hosts    []*host // in calling order
+	byName   map[string]*host
+	started  time.Time
+
+	runtime     atomic.Pointer[RuntimeInfo]
+	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
+	bypassTimer *time.Timer
+	stopCtx     context.Context //nolint:containedctx // the bound of the shutdown, set once by New and cancelled by Run
+	stopNow     context.CancelFunc
+
+	mu       sync.Mutex
+	sessions uint64
+	conn     connection // the last attempt to reach the runtime
+}
+
+// New prepares a supervisor. Nothing runs yet.
+func New(o Options) *Supervisor {
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.Sink == nil {
+		o.Sink = func(Event) {}
+	}
+	s := &Supervisor{
+		opts: o, config: o.Config, launcher: o.Launcher, events: newEmitter(), store: store.New(), merge: merge.NewEngine(),
+		byName: map[string]*host{}, started: time.Now(),
+	}
+	s.metrics = newMetrics(o.Registry, s)
+	s.history = newHistory(o.Loaded, o.State)
+	s.updates = newUpdater(s)
+	s.stopCtx, s.stopNow = context.WithCancel(context.Background())
+	for _, p := range o.Config.Plugins {
+		h := newHost(s, p)
+		s.hosts = append(s.hosts, h)
+		s.byName[p.Name] = h
+	}
+	for _, p := range o.Config.Invalid {
+		s.metrics.invalid(p)
+	}
+	return s
+}
+
+// Run hosts the plugins until ctx ends, then stops everything in order. It returns when every goroutine has ended, or after a bound of ten seconds with an error that names what
+// did not stop.
+func (s *Supervisor) Run(ctx context.Context) error {
+	logDone, logStop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(logDone)
+		s.events.run(s.opts.Sink, logStop)
+	}()
+	s.emit(Started{Version: s.opts.Version, Plugins: len(s.hosts), Invalid: len(s.config.Invalid)})
+	for _, p := range s.config.Problems {
+		s.emit(ConfigProblem{Problem: p})
+	}
+	if w := s.opts.Loaded.Warning; w != "" {
+		s.emit(StateProblem{Err: w})
+	}
+	var hosts sync.WaitGroup
+	for _, h := range s.hosts {
+		hosts.Go(h.loop)
+		h.restoreManual(s.opts.Loaded.Manual[h.policy.Name])
+	}
+	updates := make(chan struct{})
+	go func() {
+		defer close(updates)
+		s.updates.run()
+	}()
+
+	s.waitForPlugins(ctx)
+	s.connect(ctx)
+
+	s.emit(Stopping{})
+	err := s.shutdown(&hosts, updates)
+	close(logStop)
+	select {
+	case <-logDone:
+	case <-time.After(time.Second): // a log that nobody reads must not keep a node's service from stopping
+	}
+	return err
+}
+
+// waitForPlugins returns when every plugin has registered or cannot, or when the time is over.
+func (s *Supervisor) waitForPlugins(ctx context.Context) {
+	limit := time.NewTimer(s.opts.WaitForPlugins)
+	defer limit.Stop()
+	for _, h := range s.hosts {
+		select {
+		case <-h.settled:
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shutdown stops the plugins side by side.
+func (s *Supervisor) shutdown(hosts *sync.WaitGroup, updates <-chan struct{}) error {
+	for _, h := range s.hosts {
+		h.post(plugin.Stop{})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		hosts.Wait()
+		s.updates.stop()
+		<-updates
+	}()
+	bound := time.NewTimer(shutdownLimit)
+	defer bound.Stop()
+	select {
+	case <-done:
+	case <-bound.C:
+		s.stopNow() // cut the polite phases short
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+			return s.stillRunning()
+		}
+	}
+	s.stopNow()
+	s.merge.Close()
+	return nil
+}
+
+func (s *Supervisor) stopContext() context.Context { return s.stopCtx }
+
+func (s *Supervisor) emit(e Event) { s.events.emit(e) }
