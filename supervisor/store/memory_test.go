@@ -60,7 +60,7 @@ func typicalContainer(i int) *api.Container {
 	for n := range 24 {
 		c.Env = append(c.Env, fmt.Sprintf("SHOP_SERVICE_%02d_PORT_8080_TCP_ADDR=10.96.%d.%d", n, n, i%250))
 	}
-	for _, dst := range strings.Fields("/proc /dev /dev/pts /dev/mqueue /sys /sys/fs/cgroup /etc/hosts /dev/termination-log /etc/hostname /etc/resolv.conf /dev/shm /var/run/secrets") {
+	for dst := range strings.FieldsSeq("/proc /dev /dev/pts /dev/mqueue /sys /sys/fs/cgroup /etc/hosts /dev/termination-log /etc/hostname /etc/resolv.conf /dev/shm /var/run/secrets") {
 		c.Mounts = append(c.Mounts, &api.Mount{
 			Destination: dst, Type: "bind", Source: "/var/lib/kubelet/pods/" + pod.GetUid() + dst, Options: []string{"rbind", "rprivate", "rw"},
 		})

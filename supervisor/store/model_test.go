@@ -20,7 +20,7 @@ func TestTheStoreDoesWhatItsSlowTwinDoes(t *testing.T) {
 	for i := range uint64(8) {
 		t.Run(fmt.Sprintf("seed %d", seed+i), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(seed+i, 0)) //nolint:gosec // a script for a test, not a secret
+			random := rand.New(rand.NewPCG(seed+i, 0))
 			script := make([]byte, 600)
 			for n := range script {
 				script[n] = byte(random.Uint32())

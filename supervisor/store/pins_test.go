@@ -47,6 +47,7 @@ func TestAnUninterestedPluginIsUnpinnedAndMissesNothing(t *testing.T) {
 	t.Parallel()
 	a, b := store.Pin{Plugin: "a", Selected: true}, store.Pin{Plugin: "b", Selected: true}
 	build := func(t *testing.T) *store.Store {
+		t.Helper()
 		s := made(t, "c", "d")
 		s.ObserveCreation(pod("q"), ctr("q", "c"), noon)
 		for _, ref := range []store.Ref{{Pod: "p"}, {Pod: "p", Container: "c"}, {Pod: "p", Container: "d"}, {Pod: "q", Container: "c"}} {
@@ -64,15 +65,18 @@ func TestAnUninterestedPluginIsUnpinnedAndMissesNothing(t *testing.T) {
 	}{
 		{
 			"of one container", func(s *store.Store) { s.Unpin(store.Ref{Pod: "p", Container: "c"}, "a") },
-			map[store.Ref][]store.Pin{{Pod: "p"}: {a, b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {a, b}, {Pod: "q", Container: "c"}: {a, b}}, 2,
+			map[store.Ref][]store.Pin{{Pod: "p"}: {a, b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {a, b}, {Pod: "q", Container: "c"}: {a, b}},
+			2,
 		},
 		{
 			"of a pod and its containers", func(s *store.Store) { s.Unpin(store.Ref{Pod: "p"}, "a") },
-			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {a, b}}, 1,
+			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {a, b}},
+			1,
 		},
 		{
 			"everywhere, when it left the configuration", func(s *store.Store) { s.ForgetPlugin("a") },
-			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {b}}, 0,
+			map[store.Ref][]store.Pin{{Pod: "p"}: {b}, {Pod: "p", Container: "c"}: {b}, {Pod: "p", Container: "d"}: {b}, {Pod: "q", Container: "c"}: {b}},
+			0,
 		},
 	}
 	for _, tc := range cases {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,12 +69,8 @@ func (w *twin) observePod(p *api.PodSandbox, at time.Time) *twinPod {
 	if next.GetName() == "" {
 		next.Name = known.msg.GetName()
 	}
-	for k, v := range known.msg.GetLabels() {
-		next.Labels[k] = v
-	}
-	for k, v := range p.GetLabels() {
-		next.Labels[k] = v
-	}
+	maps.Copy(next.Labels, known.msg.GetLabels())
+	maps.Copy(next.Labels, p.GetLabels())
 	known.msg = next
 	return known
 }
