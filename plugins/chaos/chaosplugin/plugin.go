@@ -1,0 +1,145 @@
+package chaosplugin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+
+	"github.com/containerd/nri/pkg/api"
+	"golang.org/x/sys/unix"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins"
+)
+
+const (
+	// StartEnv is the environment variable with what to do before the handshake, StartWhileEnv that of the file that must exist for it.
+	StartEnv      = "CHAOS_START"
+	StartWhileEnv = "CHAOS_START_WHILE"
+	// InjectedEnv is the variable on each container that shows the plugin's work.
+	InjectedEnv = "CHAOS"
+)
+
+// Plugin fails on command. Make one with New.
+type Plugin struct {
+	mu     sync.Mutex // guards the rest
+	config Config
+	used   []int // how often each fault acted
+	record record
+}
+
+// New returns a plugin without faults.
+func New() *Plugin { return &Plugin{config: Config{Name: "chaos"}, record: newRecord()} }
+
+// Main does what CHAOS_START says, runs the plugin, and exits.
+func Main() {
+	if err := startFault(); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(1)
+	}
+	p := New()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGUSR1)
+	go func() {
+		for range signals {
+			p.dump()
+		}
+	}()
+	plugins.Main(p)
+}
+
+// startFault does what the environment asks for at the start.
+func startFault() error {
+	text := os.Getenv(StartEnv)
+	if file := os.Getenv(StartWhileEnv); text == "" || file != "" && !exists(file) {
+		return nil
+	}
+	a, err := parseAction(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", StartEnv, err)
+	}
+	if a.verb == "garbage" {
+		fmt.Println("chaos: this is no handshake")
+		return nil
+	}
+	return a.do()
+}
+
+// Configure takes the configuration, which replaces the one before. The counts of acted faults start again.
+func (p *Plugin) Configure(_ context.Context, config, _, _ string) (api.EventMask, error) {
+	c, err := ParseConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	p.config, p.used = c, make([]int, len(c.Faults))
+	p.record.configured++
+	p.mu.Unlock()
+	return 0, p.act("Configure", nil)
+}
+
+// Synchronize replaces what the plugin knows.
+func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
+	p.mu.Lock()
+	p.record.synchronize(pods, ctrs)
+	p.mu.Unlock()
+	return nil, p.act("Synchronize", nil)
+}
+
+// Shutdown has no answer, but can hang or exit.
+func (p *Plugin) Shutdown(context.Context) {
+	if err := p.act("Shutdown", nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// Health is what a fault makes of it.
+func (p *Plugin) Health(context.Context) error { return p.act("Health", nil) }
+
+// event records an event and carries out the fault that applies.
+func (p *Plugin) event(name string, pod *api.PodSandbox, c *api.Container) error {
+	p.mu.Lock()
+	p.record.event(name, pod, c)
+	p.mu.Unlock()
+	return p.act(name, pod)
+}
+
+// act carries out the fault that applies.
+func (p *Plugin) act(event string, pod *api.PodSandbox) error {
+	a, err := p.choose(event, pod)
+	if err != nil {
+		return err
+	}
+	if a.verb == "dump" {
+		p.dump()
+		return nil
+	}
+	return a.do()
+}
+
+// choose returns the action for an event: the pod's annotation, or the first fault that applies and is not used up.
+func (p *Plugin) choose(event string, pod *api.PodSandbox) (action, error) {
+	if text, ok := pod.GetAnnotations()[AnnotationPrefix+event]; ok {
+		return parseAction(text)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, f := range p.config.Faults {
+		if f.Event != event || f.Times > 0 && p.used[i] >= f.Times || !f.applies(pod) {
+			continue
+		}
+		p.used[i]++
+		return parseAction(f.Action)
+	}
+	return action{verb: "none"}, nil
+}
+
+// dump writes the record down.
+func (p *Plugin) dump() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.record.dump(p.config.Name, p.config.Dump); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
