@@ -16,7 +16,7 @@ func TestRefusalsHaveOneOrder(t *testing.T) {
 	t.Parallel()
 	cfg := breaker.DefaultConfig()
 	cfg.LaneRatio = 0.2
-	onFakeTime(t, "everything holds at once and goes away from the outside in", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "everything holds at once and goes away from the outside in", cfg, func(b *bench) {
 		for range 3 {
 			crash(b, "p")
 		}
@@ -46,14 +46,14 @@ func TestRefusalsHaveOneOrder(t *testing.T) {
 		b.wantRefused("p", breaker.ReasonBusy)
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "the ticket says what was admitted", breaker.Config{}, func(t *testing.T, b *bench) {
+	onFakeTime(t, "the ticket says what was admitted", breaker.Config{}, func(b *bench) {
 		want := breaker.Call{Pod: "p", Work: "w", Queued: true}
 		ticket := b.admitCall(want)
 		if diff := cmp.Diff(want, ticket.Call()); diff != "" {
-			t.Errorf("call (-want +got):\n%s", diff)
+			b.t.Errorf("call (-want +got):\n%s", diff)
 		}
 		if ticket.Probe() {
-			t.Error("a call of a closed breaker is marked as a probe")
+			b.t.Error("a call of a closed breaker is marked as a probe")
 		}
 	})
 }
@@ -61,16 +61,16 @@ func TestRefusalsHaveOneOrder(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 
-	onFakeTime(t, "of a new guard is empty", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "of a new guard is empty", breaker.DefaultConfig(), func(b *bench) {
 		start := time.Now()
 		time.Sleep(time.Minute)
 		want := breaker.Snapshot{Since: start, LaneTokens: 300 * time.Millisecond}
 		if diff := cmp.Diff(want, b.Snapshot()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			b.t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 	onFakeTime(t, "of an open guard tells the whole story", breaker.Config{ConsecutiveFailures: 2, SlowCall: time.Second, QuarantineAfter: 1},
-		func(t *testing.T, b *bench) {
+		func(b *bench) {
 			b.callAt("", "", breaker.OutcomeSuccess, time.Second)
 			b.callAt("", "", breaker.OutcomeTimeout, time.Second)
 			b.admit("p").End(breaker.OutcomeTimeout)
@@ -85,27 +85,27 @@ func TestSnapshot(t *testing.T) {
 				LaneTokens:  300 * time.Millisecond, LaneTotal: 2 * time.Second, OpenTotal: 3 * time.Second,
 			}
 			if diff := cmp.Diff(want, b.Snapshot()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				b.t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	onFakeTime(t, "good calls are counted since the opening", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "good calls are counted since the opening", breaker.DefaultConfig(), func(b *bench) {
 		b.calls(3, breaker.OutcomeSuccess)
 		b.HealthFailed()
 		b.HealthOK()
 		b.calls(4, breaker.OutcomeSuccess)
 		if s := b.Snapshot(); s.GoodCalls != 4 || s.Good != 4 {
-			t.Errorf("good calls %d since the opening and %d in the window, want 4 and 4", s.GoodCalls, s.Good)
+			b.t.Errorf("good calls %d since the opening and %d in the window, want 4 and 4", s.GoodCalls, s.Good)
 		}
 	})
 }
 
 func TestOpenSeconds(t *testing.T) {
 	t.Parallel()
-	onFakeTime(t, "counts open and forced open and nothing else", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "counts open and forced open and nothing else", breaker.DefaultConfig(), func(b *bench) {
 		want := func(seconds float64) {
-			t.Helper()
+			b.t.Helper()
 			if got := b.OpenSeconds(); got != seconds {
-				t.Errorf("open for %v s, want %v", got, seconds)
+				b.t.Errorf("open for %v s, want %v", got, seconds)
 			}
 		}
 		want(0)
@@ -134,7 +134,7 @@ func TestOpenSeconds(t *testing.T) {
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 
-	onFakeTime(t, "carry their time and are handed out before the method returns", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "carry their time and are handed out before the method returns", breaker.DefaultConfig(), func(b *bench) {
 		time.Sleep(time.Second)
 		at := time.Now()
 		b.HealthFailed()
@@ -142,7 +142,7 @@ func TestTransitions(t *testing.T) {
 			From: breaker.StateClosed, To: breaker.StateOpen, Cause: breaker.CauseHealth, At: at, OpenFor: 5 * time.Second,
 		}}
 		if diff := cmp.Diff(want, b.log); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			b.t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 	t.Run("the function may call the guard, and order is kept", func(t *testing.T) {

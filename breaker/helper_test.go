@@ -24,14 +24,14 @@ type bench struct {
 func fair() float64 { return 0.5 }
 
 // onFakeTime runs f as a subtest in a bubble with a guard made of cfg.
-func onFakeTime(t *testing.T, name string, cfg breaker.Config, f func(t *testing.T, b *bench)) {
+func onFakeTime(t *testing.T, name string, cfg breaker.Config, f func(b *bench)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			b := &bench{t: t}
 			b.Guard = breaker.New(cfg, fair, func(tr breaker.Transition) { b.log = append(b.log, tr) })
-			f(t, b)
+			f(b)
 		})
 	})
 }

@@ -12,7 +12,7 @@ func TestLaneShare(t *testing.T) {
 	t.Parallel()
 	cfg := breaker.Config{LaneRatio: 0.2, LaneBurst: 300 * time.Millisecond}
 
-	onFakeTime(t, "a plugin that used up its share is refused until the bucket is above zero", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a plugin that used up its share is refused until the bucket is above zero", cfg, func(b *bench) {
 		b.Charge(299 * time.Millisecond)
 		b.wantRefusedLane(breaker.ReasonNone)
 		b.Charge(time.Millisecond)
@@ -22,19 +22,19 @@ func TestLaneShare(t *testing.T) {
 		b.wantState(breaker.StateClosed) // neither a failure
 		b.wantLog()
 	})
-	onFakeTime(t, "a long wait is paid back in full", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a long wait is paid back in full", cfg, func(b *bench) {
 		b.Charge(1300 * time.Millisecond)
 		time.Sleep(5 * time.Second)
 		b.wantRefusedLane(breaker.ReasonLaneShare)
 		time.Sleep(time.Millisecond)
 		b.wantRefusedLane(breaker.ReasonNone)
 	})
-	onFakeTime(t, "no more than the burst is saved up", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "no more than the burst is saved up", cfg, func(b *bench) {
 		time.Sleep(24 * time.Hour)
 		b.Charge(300 * time.Millisecond)
 		b.wantRefusedLane(breaker.ReasonLaneShare)
 	})
-	onFakeTime(t, "over time the plugin keeps the node waiting for its ratio at most", cfg, func(t *testing.T, b *bench) {
+	onFakeTime(t, "over time the plugin keeps the node waiting for its ratio at most", cfg, func(b *bench) {
 		const call, pause = 300 * time.Millisecond, 100 * time.Millisecond
 		admitted := 0
 		start := time.Now()
@@ -49,43 +49,43 @@ func TestLaneShare(t *testing.T) {
 			time.Sleep(pause)
 		}
 		if got := b.LaneSeconds() / time.Since(start).Seconds(); got < 0.19 || got > 0.201 {
-			t.Errorf("kept the node waiting for %.4f of the time in %d calls, want 0.2", got, admitted)
+			b.t.Errorf("kept the node waiting for %.4f of the time in %d calls, want 0.2", got, admitted)
 		}
 	})
-	onFakeTime(t, "a call that nobody waits for is not refused", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a call that nobody waits for is not refused", cfg, func(b *bench) {
 		b.Charge(time.Hour)
 		b.wantRefusedLane(breaker.ReasonLaneShare)
 		b.admitCall(breaker.Call{Queued: true})
 	})
-	onFakeTime(t, "is off by default and counts all the same", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "is off by default and counts all the same", breaker.DefaultConfig(), func(b *bench) {
 		b.Charge(time.Hour)
 		b.Charge(1500 * time.Millisecond)
 		b.wantRefusedLane(breaker.ReasonNone)
 		if got := b.LaneSeconds(); got != 3601.5 {
-			t.Errorf("lane seconds = %v, want 3601.5", got)
+			b.t.Errorf("lane seconds = %v, want 3601.5", got)
 		}
 		if s := b.Snapshot(); s.LaneTokens != 300*time.Millisecond || s.LaneTotal != 3601500*time.Millisecond {
-			t.Errorf("snapshot: %v left, %v in total; want 300ms and 1h0m1.5s", s.LaneTokens, s.LaneTotal)
+			b.t.Errorf("snapshot: %v left, %v in total; want 300ms and 1h0m1.5s", s.LaneTokens, s.LaneTotal)
 		}
 	})
-	onFakeTime(t, "a wait that is not positive is none", cfg, func(t *testing.T, b *bench) {
+	onFakeTime(t, "a wait that is not positive is none", cfg, func(b *bench) {
 		b.Charge(200 * time.Millisecond)
 		b.Charge(-time.Hour)
 		b.Charge(0)
 		if s := b.Snapshot(); s.LaneTokens != 100*time.Millisecond || s.LaneTotal != 200*time.Millisecond {
-			t.Errorf("snapshot: %v left, %v in total; want 100ms and 200ms", s.LaneTokens, s.LaneTotal)
+			b.t.Errorf("snapshot: %v left, %v in total; want 100ms and 200ms", s.LaneTokens, s.LaneTotal)
 		}
 	})
-	onFakeTime(t, "no wait is long enough to overflow", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "no wait is long enough to overflow", cfg, func(b *bench) {
 		for range 1000 {
 			b.Charge(math.MaxInt64)
 		}
 		b.wantRefusedLane(breaker.ReasonLaneShare)
 	})
 	onFakeTime(t, "a burst of zero is the default and not a plugin that is always refused", breaker.Config{LaneRatio: 0.2},
-		func(_ *testing.T, b *bench) { b.wantRefusedLane(breaker.ReasonNone) })
+		func(b *bench) { b.wantRefusedLane(breaker.ReasonNone) })
 	onFakeTime(t, "switching it on starts with a full bucket and changing it keeps the level", breaker.Config{},
-		func(t *testing.T, b *bench) {
+		func(b *bench) {
 			b.Charge(time.Hour)
 			b.Reconfigure(cfg)
 			b.wantLevel(300 * time.Millisecond)

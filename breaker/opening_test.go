@@ -18,7 +18,7 @@ func TestBreakerOpens(t *testing.T) {
 			name = o.String() + " three times in a row opens it"
 			want = breaker.StateOpen
 		}
-		onFakeTime(t, name, consecutive, func(_ *testing.T, b *bench) {
+		onFakeTime(t, name, consecutive, func(b *bench) {
 			b.calls(2, o)
 			b.wantState(breaker.StateClosed)
 			b.calls(3, breaker.OutcomeSuccess)
@@ -33,14 +33,14 @@ func TestBreakerOpens(t *testing.T) {
 		})
 	}
 
-	onFakeTime(t, "rare failures in a row open it however far apart", consecutive, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "rare failures in a row open it however far apart", consecutive, func(b *bench) {
 		for range 3 {
 			b.call("", breaker.OutcomeTimeout)
 			time.Sleep(time.Hour)
 		}
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "excluded outcomes neither end nor lengthen a series", consecutive, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "excluded outcomes neither end nor lengthen a series", consecutive, func(b *bench) {
 		b.calls(2, breaker.OutcomeTimeout)
 		b.calls(20, breaker.OutcomeCanceled)
 		b.calls(20, breaker.OutcomeBudget)
@@ -48,15 +48,15 @@ func TestBreakerOpens(t *testing.T) {
 		b.call("", breaker.OutcomeTimeout)
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "an outcome outside the set counts for nothing", consecutive, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "an outcome outside the set counts for nothing", consecutive, func(b *bench) {
 		b.calls(9, breaker.Outcome(200))
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "no rule means that no call opens it", breaker.Config{}, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "no rule means that no call opens it", breaker.Config{}, func(b *bench) {
 		b.calls(100, breaker.OutcomeTimeout)
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "a second verdict on one call is ignored", consecutive, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a second verdict on one call is ignored", consecutive, func(b *bench) {
 		ticket := b.admit("a")
 		for range 5 {
 			ticket.End(breaker.OutcomeTimeout)
@@ -69,7 +69,7 @@ func TestFailureRatio(t *testing.T) {
 	t.Parallel()
 	cfg := breaker.Config{FailureRatio: 0.5, RatioMinimumCalls: 10, RatioWindow: 30 * time.Second}
 
-	onFakeTime(t, "half of ten calls opens it", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "half of ten calls opens it", cfg, func(b *bench) {
 		b.calls(5, breaker.OutcomeSuccess)
 		b.calls(4, breaker.OutcomeTimeout)
 		b.wantState(breaker.StateClosed)
@@ -77,41 +77,41 @@ func TestFailureRatio(t *testing.T) {
 		b.wantState(breaker.StateOpen)
 		b.wantLog("closed>open failure_ratio")
 	})
-	onFakeTime(t, "nine failures of nine calls are too few calls", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "nine failures of nine calls are too few calls", cfg, func(b *bench) {
 		b.calls(9, breaker.OutcomeTimeout)
 		b.calls(5, breaker.OutcomeCanceled) // not counted as calls
 		b.wantState(breaker.StateClosed)
 		b.call("", breaker.OutcomeTimeout)
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "less than half keeps it closed", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "less than half keeps it closed", cfg, func(b *bench) {
 		b.calls(11, breaker.OutcomeSuccess)
 		b.calls(10, breaker.OutcomeTimeout)
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "failures older than the window are forgotten", cfg, func(t *testing.T, b *bench) {
+	onFakeTime(t, "failures older than the window are forgotten", cfg, func(b *bench) {
 		b.calls(9, breaker.OutcomeTimeout)
 		time.Sleep(30 * time.Second)
 		b.call("", breaker.OutcomeTimeout)
 		b.wantState(breaker.StateClosed)
 		if s := b.Snapshot(); s.Bad != 1 || s.Good != 0 {
-			t.Errorf("window holds %d good and %d bad calls, want 0 and 1", s.Good, s.Bad)
+			b.t.Errorf("window holds %d good and %d bad calls, want 0 and 1", s.Good, s.Bad)
 		}
 	})
-	onFakeTime(t, "failures inside the window are kept", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "failures inside the window are kept", cfg, func(b *bench) {
 		b.calls(9, breaker.OutcomeTimeout)
 		time.Sleep(26 * time.Second)
 		b.call("", breaker.OutcomeTimeout)
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "the window forgets step by step and not all at once", cfg, func(t *testing.T, b *bench) {
+	onFakeTime(t, "the window forgets step by step and not all at once", cfg, func(b *bench) {
 		for range 30 {
 			b.call("", breaker.OutcomeSuccess)
 			time.Sleep(time.Second)
 		}
 		for i := range 60 {
 			if s := b.Snapshot(); s.Good < 27 || s.Good > 30 {
-				t.Fatalf("after %d s the window holds %d calls, want 27 to 30", i, s.Good)
+				b.t.Fatalf("after %d s the window holds %d calls, want 27 to 30", i, s.Good)
 			}
 			b.call("", breaker.OutcomeSuccess)
 			time.Sleep(time.Second)
@@ -124,7 +124,7 @@ func TestSlowCalls(t *testing.T) {
 	cfg := breaker.Config{SlowCall: 100 * time.Millisecond, SlowRatio: 0.5, SlowMinimumCalls: 4}
 	const slow, fast = 100 * time.Millisecond, 99 * time.Millisecond
 
-	onFakeTime(t, "half of the calls slow opens it although all succeed", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "half of the calls slow opens it although all succeed", cfg, func(b *bench) {
 		b.callAt("", "", breaker.OutcomeSuccess, fast)
 		b.callAt("", "", breaker.OutcomeSuccess, fast)
 		b.callAt("", "", breaker.OutcomeSuccess, slow)
@@ -133,19 +133,19 @@ func TestSlowCalls(t *testing.T) {
 		b.wantState(breaker.StateOpen)
 		b.wantLog("closed>open slow_call")
 	})
-	onFakeTime(t, "too few calls keep it closed", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "too few calls keep it closed", cfg, func(b *bench) {
 		for range 3 {
 			b.callAt("", "", breaker.OutcomeSuccess, slow)
 		}
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "a slow budget cut is not a slow call", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a slow budget cut is not a slow call", cfg, func(b *bench) {
 		for range 9 {
 			b.callAt("", "", breaker.OutcomeBudget, slow)
 		}
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "waiting before the request goes out is not the plugin's time", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "waiting before the request goes out is not the plugin's time", cfg, func(b *bench) {
 		for range 4 {
 			ticket := b.admit("")
 			time.Sleep(time.Second)
@@ -156,7 +156,7 @@ func TestSlowCalls(t *testing.T) {
 		}
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "without Sent the time counts from Admit", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "without Sent the time counts from Admit", cfg, func(b *bench) {
 		for range 4 {
 			ticket := b.admit("")
 			time.Sleep(slow)
@@ -165,7 +165,7 @@ func TestSlowCalls(t *testing.T) {
 		}
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "a second Sent does not shorten the call", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a second Sent does not shorten the call", cfg, func(b *bench) {
 		for range 4 {
 			ticket := b.admit("")
 			ticket.Sent()
@@ -176,7 +176,7 @@ func TestSlowCalls(t *testing.T) {
 		}
 		b.wantState(breaker.StateOpen)
 	})
-	onFakeTime(t, "a verdict that takes long after the return is not the plugin's time", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a verdict that takes long after the return is not the plugin's time", cfg, func(b *bench) {
 		for range 4 {
 			ticket := b.admit("")
 			time.Sleep(fast)
@@ -186,7 +186,7 @@ func TestSlowCalls(t *testing.T) {
 		}
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "a slow probe does not cure slowness", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a slow probe does not cure slowness", cfg, func(b *bench) {
 		for range 4 {
 			b.callAt("", "", breaker.OutcomeSuccess, slow)
 		}
@@ -199,7 +199,7 @@ func TestSlowCalls(t *testing.T) {
 		b.wantLog("closed>open slow_call", "open>half_open timer", "half_open>open probe",
 			"open>half_open timer", "half_open>closed probe")
 	})
-	onFakeTime(t, "a slow probe cures a hang", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a slow probe cures a hang", cfg, func(b *bench) {
 		b.Hung("")
 		time.Sleep(5 * time.Second)
 		b.callAt("", "", breaker.OutcomeSuccess, slow)

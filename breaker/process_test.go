@@ -11,7 +11,7 @@ func TestHang(t *testing.T) {
 	t.Parallel()
 
 	onFakeTime(t, "a plugin that hangs for ever on its first call ends with an open breaker and a new process",
-		breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+		breaker.DefaultConfig(), func(b *bench) {
 			first := b.admit("first")
 			first.Sent()
 			time.Sleep(500 * time.Millisecond)
@@ -39,10 +39,10 @@ func TestHang(t *testing.T) {
 			first.Returned()
 			b.wantRefused("fourth", breaker.ReasonBusy)
 			if s := b.Snapshot(); !s.Busy {
-				t.Error("the snapshot says that the plugin is not busy")
+				b.t.Error("the snapshot says that the plugin is not busy")
 			}
 		})
-	onFakeTime(t, "busy ends when the late answer comes", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "busy ends when the late answer comes", breaker.DefaultConfig(), func(b *bench) {
 		for _, o := range breaker.Outcomes() {
 			ticket := b.admit("")
 			b.wantRefused("", breaker.ReasonBusy)
@@ -50,12 +50,12 @@ func TestHang(t *testing.T) {
 			b.wantRefused("", breaker.ReasonBusy)
 			ticket.Returned()
 			if b.Snapshot().Busy {
-				t.Errorf("busy after a call that ended with %v returned", o)
+				b.t.Errorf("busy after a call that ended with %v returned", o)
 			}
 			b.Reset()
 		}
 	})
-	onFakeTime(t, "a return before the verdict frees the plugin too", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a return before the verdict frees the plugin too", breaker.DefaultConfig(), func(b *bench) {
 		first := b.admit("")
 		first.Returned()
 		second := b.admit("")
@@ -66,7 +66,7 @@ func TestHang(t *testing.T) {
 		second.Returned()
 		b.admit("")
 	})
-	onFakeTime(t, "a hang during the probe opens again at once", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a hang during the probe opens again at once", breaker.DefaultConfig(), func(b *bench) {
 		b.HealthFailed()
 		time.Sleep(5 * time.Second)
 		probe := b.admit("x")
@@ -87,7 +87,7 @@ func TestHang(t *testing.T) {
 func TestExit(t *testing.T) {
 	t.Parallel()
 
-	onFakeTime(t, "a crash loop is not a flapping breaker", breaker.DefaultConfig(), func(t *testing.T, b *bench) {
+	onFakeTime(t, "a crash loop is not a flapping breaker", breaker.DefaultConfig(), func(b *bench) {
 		b.Exited("")
 		for range 10 {
 			time.Sleep(time.Minute)
@@ -96,18 +96,18 @@ func TestExit(t *testing.T) {
 		}
 		b.wantLog("closed>open exit")
 		if tr := b.log[0]; tr.OpenFor != 0 {
-			t.Errorf("open for %v, want 0 = until started", tr.OpenFor)
+			b.t.Errorf("open for %v, want 0 = until started", tr.OpenFor)
 		}
 		if s := b.Snapshot(); !s.AwaitsStart || !s.OpenUntil.IsZero() {
-			t.Errorf("snapshot: awaits start %v, open until %v; want true and no time", s.AwaitsStart, s.OpenUntil)
+			b.t.Errorf("snapshot: awaits start %v, open until %v; want true and no time", s.AwaitsStart, s.OpenUntil)
 		}
 		b.Started(false)
 		b.wantLog("closed>open exit", "open>half_open started")
 		if s := b.Snapshot(); s.AwaitsStart {
-			t.Error("snapshot: still awaits the start")
+			b.t.Error("snapshot: still awaits the start")
 		}
 	})
-	onFakeTime(t, "an exit while open holds it open beyond its time", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "an exit while open holds it open beyond its time", breaker.DefaultConfig(), func(b *bench) {
 		b.calls(3, breaker.OutcomeTimeout)
 		b.Exited("")
 		time.Sleep(time.Hour)
@@ -116,7 +116,7 @@ func TestExit(t *testing.T) {
 		b.wantLog("closed>open consecutive_failures", "open>half_open started")
 	})
 	onFakeTime(t, "the call in flight is forgotten and does not count twice",
-		breaker.Config{ConsecutiveFailures: 2, QuarantineAfter: 2}, func(t *testing.T, b *bench) {
+		breaker.Config{ConsecutiveFailures: 2, QuarantineAfter: 2}, func(b *bench) {
 			ticket := b.admit("x")
 			b.Exited("x")
 			b.Started(false)
@@ -128,10 +128,10 @@ func TestExit(t *testing.T) {
 			probe.End(breaker.OutcomeSuccess)
 			probe.Returned()
 			if q := b.quarantined(); q != nil {
-				t.Errorf("quarantined: %v, want none after one crash", q)
+				b.t.Errorf("quarantined: %v, want none after one crash", q)
 			}
 		})
-	onFakeTime(t, "an exit during the probe opens again and frees the slot", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "an exit during the probe opens again and frees the slot", breaker.DefaultConfig(), func(b *bench) {
 		b.Exited("")
 		b.Started(false)
 		b.admit("x")
@@ -142,7 +142,7 @@ func TestExit(t *testing.T) {
 		b.wantLog("closed>open exit", "open>half_open started", "half_open>open exit",
 			"open>half_open started", "half_open>closed probe")
 	})
-	onFakeTime(t, "a call that lost its process before the exit was seen opens once", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a call that lost its process before the exit was seen opens once", breaker.DefaultConfig(), func(b *bench) {
 		b.call("x", breaker.OutcomeUnavailable)
 		b.Exited("x")
 		b.wantLog("closed>open exit")
@@ -152,7 +152,7 @@ func TestExit(t *testing.T) {
 func TestStarted(t *testing.T) {
 	t.Parallel()
 
-	onFakeTime(t, "a closed breaker stays closed", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a closed breaker stays closed", breaker.DefaultConfig(), func(b *bench) {
 		b.Started(false)
 		b.wantState(breaker.StateClosed)
 		b.wantLog()
@@ -163,7 +163,7 @@ func TestStarted(t *testing.T) {
 		breaker.CauseExit:                func(b *bench) { b.Exited("") },
 		breaker.CauseHealth:              func(b *bench) { b.HealthFailed() },
 	} {
-		onFakeTime(t, "what "+cause.String()+" opened becomes half-open at once", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+		onFakeTime(t, "what "+cause.String()+" opened becomes half-open at once", breaker.DefaultConfig(), func(b *bench) {
 			open(b)
 			b.Started(false)
 			b.wantLog("closed>open "+cause.String(), "open>half_open started")
@@ -171,7 +171,7 @@ func TestStarted(t *testing.T) {
 			b.wantState(breaker.StateClosed)
 		})
 	}
-	onFakeTime(t, "the call of the incarnation before is forgotten", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "the call of the incarnation before is forgotten", breaker.DefaultConfig(), func(b *bench) {
 		ticket := b.admit("x")
 		ticket.End(breaker.OutcomeTimeout)
 		b.wantRefused("y", breaker.ReasonBusy)
@@ -180,7 +180,7 @@ func TestStarted(t *testing.T) {
 		ticket.Returned()
 		b.wantRefused("z", breaker.ReasonBusy)
 	})
-	onFakeTime(t, "the probe of the incarnation before gives its slot back", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "the probe of the incarnation before gives its slot back", breaker.DefaultConfig(), func(b *bench) {
 		b.HealthFailed()
 		time.Sleep(5 * time.Second)
 		old := b.admit("x")
@@ -192,7 +192,7 @@ func TestStarted(t *testing.T) {
 		probe.End(breaker.OutcomeSuccess)
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "a new version starts with nothing counted", breaker.DefaultConfig(), func(_ *testing.T, b *bench) {
+	onFakeTime(t, "a new version starts with nothing counted", breaker.DefaultConfig(), func(b *bench) {
 		for _, newVersion := range []bool{true, false} {
 			b.calls(2, breaker.OutcomeTimeout)
 			b.Started(newVersion)
@@ -211,7 +211,7 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	cfg := breaker.DefaultConfig()
 
-	onFakeTime(t, "closes what health opened without any call", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "closes what health opened without any call", cfg, func(b *bench) {
 		b.HealthFailed()
 		b.HealthFailed()
 		b.HealthOK()
@@ -219,7 +219,7 @@ func TestHealth(t *testing.T) {
 		b.wantLog("closed>open health", "open>closed health")
 		b.call("", breaker.OutcomeSuccess)
 	})
-	onFakeTime(t, "closes what an exit opened once the new incarnation has started", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "closes what an exit opened once the new incarnation has started", cfg, func(b *bench) {
 		b.Exited("")
 		b.HealthOK() // an answer that was under way when the process died
 		b.wantState(breaker.StateOpen)
@@ -228,7 +228,7 @@ func TestHealth(t *testing.T) {
 		b.wantLog("closed>open exit", "open>half_open started", "half_open>closed health")
 		b.call("", breaker.OutcomeSuccess)
 	})
-	onFakeTime(t, "waits for a probe that is under way", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "waits for a probe that is under way", cfg, func(b *bench) {
 		b.Exited("")
 		b.Started(false)
 		probe := b.admit("")
@@ -238,7 +238,7 @@ func TestHealth(t *testing.T) {
 		b.HealthOK()
 		b.wantState(breaker.StateClosed)
 	})
-	onFakeTime(t, "opens again while half-open", cfg, func(_ *testing.T, b *bench) {
+	onFakeTime(t, "opens again while half-open", cfg, func(b *bench) {
 		b.HealthFailed()
 		b.Started(false)
 		b.HealthFailed()
@@ -261,7 +261,7 @@ func TestHealth(t *testing.T) {
 			b.calls(1, breaker.OutcomeTimeout)
 		},
 	} {
-		onFakeTime(t, "does not close what "+name+" opened", cfg, func(_ *testing.T, b *bench) {
+		onFakeTime(t, "does not close what "+name+" opened", cfg, func(b *bench) {
 			open(b)
 			b.HealthOK()
 			b.wantState(breaker.StateOpen)
