@@ -58,7 +58,7 @@ func (ev *event) settle(place int) {
 			continue
 		}
 		if hits := before.probe(place, u); len(hits) > 0 {
-			l := LostUpdate{Member: ev.order[place], Container: u.GetContainerId()}
+			l := LostUpdate{Member: ev.order[place], Update: u}
 			l.With, l.Fields = ev.summary(hits)
 			lost = append(lost, l)
 			continue

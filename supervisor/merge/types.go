@@ -141,8 +141,8 @@ type Dropped struct {
 type LostUpdate struct {
 	// Member is the position of the member that asked for the update.
 	Member int
-	// Container is the id of the container that the update named.
-	Container string
+	// Update is the update itself, to be given back to the member as failed.
+	Update *api.ContainerUpdate
 	// With are the members it collided with, ascending.
 	With []int
 	// Fields are the fields that collided, sorted.
