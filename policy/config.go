@@ -166,4 +166,3 @@ type PartResult struct {
 	// Err is the error of a match condition.
 	Err error
 }
-

@@ -84,15 +84,20 @@ func (d *document) report(s Severity, path, remedy, message string) {
 // failed says whether an error was reported.
 func (d *document) failed() bool { return len(d.problems.Errors()) > 0 }
 
-// failedUnder says whether an error was reported for the field or one inside it.
+// failedUnder says whether an error was reported for the field, one inside it, or one that it is inside of.
 func (d *document) failedUnder(path string) bool {
 	for _, p := range d.problems {
-		rest, inside := strings.CutPrefix(p.Field, path)
-		if p.Severity == Error && inside && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if p.Severity == Error && p.Field != "" && (contains(p.Field, path) || contains(path, p.Field)) {
 			return true
 		}
 	}
 	return false
+}
+
+// contains says whether the inner path is the outer one or lies inside it.
+func contains(outer, inner string) bool {
+	rest, ok := strings.CutPrefix(inner, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // note remembers where the field at path was written: in the line of key, its value being n.
@@ -189,9 +194,14 @@ func (d *document) wantKind(path string, n *node, want kind) bool {
 	if n.kind == want {
 		return true
 	}
-	remedy := ""
-	if want == sequence && n.kind == scalar {
+	remedy := "write one value, such as a text or number"
+	switch {
+	case want == sequence && n.kind == scalar && len(n.text) < 60:
 		remedy = fmt.Sprintf("write [%s]", n.text)
+	case want == sequence:
+		remedy = "write a list, such as [a, b]"
+	case want == mapping:
+		remedy = "write a mapping, such as {key: value}"
 	}
 	got := n.kind.String()
 	if n.kind == scalar {

@@ -60,3 +60,7 @@ func defaultPluginSpec() PluginSpec {
 		Sandbox:        SandboxSpec{Profile: ProfileStandard, Network: NetworkHost, Seccomp: SeccompDefault},
 	}
 }
+
+// DefaultSpecs returns both specs with nothing but the built-in defaults in them: what the JSON Schema
+// is generated from, and what a document without any setting means.
+func DefaultSpecs() (SupervisorSpec, PluginSpec) { return defaultSupervisorSpec(), defaultPluginSpec() }

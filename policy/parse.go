@@ -282,7 +282,7 @@ func (b *builder) rejectDuplicates() {
 			}
 			other := holders[(i+1)%len(holders)].doc.at("metadata.name")
 			c.doc.errorf("metadata.name", "give each plugin a name of its own",
-				"the name %q is used twice, also in %s:%d", name, other.file, other.line)
+				"the name %q is used more than once, also in %s:%d", name, other.file, other.line)
 		}
 	}
 }

@@ -13,6 +13,9 @@ func didYouMean(word string, known []string) string {
 	if best := nearest(word, known); best != "" {
 		return "did you mean " + best + "?"
 	}
+	if len(known) == 1 {
+		return "write " + known[0]
+	}
 	sorted := slices.Clone(known)
 	slices.Sort(sorted)
 	return "known are " + strings.Join(sorted, ", ")

@@ -13,7 +13,7 @@ type unsupportedField struct {
 	path string
 	// allowed are the values accepted beside the default, as the manifest writes them.
 	allowed []string
-	// missing says what does not exist yet.
+	// missing says what is not enforced yet.
 	missing string
 }
 
@@ -42,11 +42,12 @@ func unsupported(kind string) []unsupportedField {
 		{path: "spec.permissions.rules", missing: "permission rules"},
 		{path: "spec.updateStrategy.type", missing: "a choice of update strategy"},
 		{path: "spec.resources", missing: "resource limits"},
-		{path: "spec.sandbox.profile", allowed: []string{string(ProfileNone)}, missing: "this sandbox profile"},
+		{path: "spec.sandbox.profile", allowed: []string{string(ProfileNone)}, missing: "any sandbox profile but none and standard"},
 		{path: "spec.sandbox.user", missing: "a user of the plugin's own"},
 		{path: "spec.sandbox.group", missing: "a group of the plugin's own"},
 		{path: "spec.sandbox.supplementalGroups", missing: "supplemental groups"},
-		{path: "spec.sandbox.capabilities", missing: "a choice of capabilities"},
+		{path: "spec.sandbox.capabilities.add", missing: "a choice of capabilities"},
+		{path: "spec.sandbox.capabilities.drop", missing: "a choice of capabilities"},
 		{path: "spec.sandbox.network", missing: "a network of the plugin's own"},
 		{path: "spec.sandbox.readOnlyPaths", missing: "a choice of paths"},
 		{path: "spec.sandbox.readWritePaths", missing: "a choice of paths"},
@@ -70,7 +71,7 @@ func (d *document) rejectUnsupported(kind, base string, value, defaults any) {
 			if hit.fallback != "" {
 				remedy = "delete the line, or write the default, " + hit.fallback
 			}
-			d.errorf(hit.path, remedy, "not supported yet: this version has no %s, and ignores no setting", strings.TrimPrefix(row.missing, "a "))
+			d.errorf(hit.path, remedy, "not supported yet by this version: %s", row.missing)
 		}
 	}
 }

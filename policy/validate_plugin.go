@@ -27,6 +27,9 @@ func (b *builder) buildPlugin(c *candidate) {
 	d.root = &root
 	doc := pluginDocument{Spec: defaultPluginSpec()}
 	d.decode("", d.root, reflect.ValueOf(&doc).Elem(), "")
+	if own == nil {
+		d.errorf("spec", "write spec with team, index, exec and selector", "the spec is missing")
+	}
 	p.Spec, p.Name, p.Team, p.Index = doc.Spec, doc.Metadata.Name, doc.Spec.Team, doc.Spec.Index
 	d.checkAPIVersion(doc.APIVersion)
 	d.checkName("metadata.name", p.Name, "a plugin name")
@@ -39,7 +42,7 @@ func (b *builder) buildPlugin(c *candidate) {
 	d.validateValues("spec", &p.Spec)
 	p.selection = d.compileSelector("spec.selector", p.Spec.Selector, &b.cel)
 	d.rejectUnsupported(KindPlugin, "spec", p.Spec, defaultPluginSpec())
-	if p.Spec.Sandbox.Profile == ProfileStandard && d.written("spec.sandbox.profile") {
+	if p.Spec.Sandbox.Profile == ProfileStandard && d.written("spec.sandbox.profile") && !d.failedUnder("spec.sandbox.profile") {
 		d.warnf("spec.sandbox.profile", "", "this version starts the plugin with profile none; a later one confines it")
 	}
 	b.applyTeam(d, p)
@@ -118,7 +121,7 @@ func (b *builder) applyTeam(d *document, p *Plugin) {
 		return
 	case !ok:
 		known := slices.Collect(maps.Keys(b.teams))
-		remedy := "declare it in the Supervisor document:\nspec:\n  teams:\n    " + p.Team + ":\n      contact: \"#" + p.Team + "\"\n      namespaces: [\"*\"]"
+		remedy := fmt.Sprintf("write %s: {contact: %q, namespaces: [%q]} under spec.teams of the Supervisor document", p.Team, "#"+p.Team, p.Team+"-*")
 		if best := nearest(p.Team, known); best != "" {
 			remedy = "did you mean " + best + "? Otherwise " + remedy
 		}
@@ -167,11 +170,12 @@ func (b *builder) applyPermissions(d *document, p *Plugin, team *teamCeiling, se
 		if len(beyond) == 0 {
 			continue
 		}
-		remedy := fmt.Sprintf("delete it, or add it to %s", setting)
+		remedy, what := fmt.Sprintf("delete it, or add it to %s", setting), joinFields(beyond)
 		if g == GrantAll {
+			what = "everything"
 			remedy = "leave permissions.adjust out to get all that the team may have, or write " + setting + `: ["*"]`
 		}
-		d.errorf(indexPath("spec.permissions.adjust", i), remedy, "team %s may not be granted %s", p.Team, joinFields(beyond))
+		d.errorf(indexPath("spec.permissions.adjust", i), remedy, "team %s may not be granted %s", p.Team, what)
 	}
 }
 

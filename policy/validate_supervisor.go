@@ -18,9 +18,9 @@ const (
 	maxSocketPath = 107
 	// maxName bounds the names of plugins and teams, as a DNS label is bounded (RFC 1123).
 	maxName = 63
-	// pluginSocketRoom is what a plugin's sockets need of a socket path, below runDir and beside the
-	// plugin's name: "/plugins/", a slash and "plugin" with up to ten digits, as go-plugin names its socket.
-	pluginSocketRoom = len("/plugins/") + len("/plugin") + 10
+	// pluginSocketRoom is what a plugin's sockets need of a socket path, below runDir and beside the plugin's
+	// name: "/plugins/", the incarnation's folder, and "plugin" with up to ten digits, as go-plugin names its socket.
+	pluginSocketRoom = len("/plugins/") + len("/123456") + len("/plugin") + 10
 )
 
 // teamCeiling is a compiled Team.

@@ -48,9 +48,8 @@ func (d *document) validateValues(path string, s *PluginSpec) {
 	}
 	atMost("breaker.openDuration", "breaker.maxOpenDuration", s.Breaker.OpenDuration, s.Breaker.MaxOpenDuration)
 	atMost("restart.backoff", "restart.maxBackoff", s.Restart.Backoff, s.Restart.MaxBackoff)
-	if s.OverdueAfter > 0 {
-		longest := s.Timeouts.longest()
-		atMost("timeouts", "overdueAfter", longest, s.OverdueAfter)
+	if longest := s.Timeouts.longest(); s.OverdueAfter > 0 && s.OverdueAfter < longest && !d.failedUnder(at("timeouts")) {
+		d.errorf(at("overdueAfter"), "write "+longest.String()+" or more", "%s is less than the longest timeout, %s, so a call would be a hang before it is late", s.OverdueAfter, longest)
 	}
 	for i, e := range s.FailurePolicyEvents {
 		if field := indexPath(at("failurePolicyEvents"), i); e != "" && !d.failedUnder(field) && !canFail(e.Event()) {
@@ -108,18 +107,14 @@ func (d *document) validateExec(path string, e *ExecSpec) {
 	}
 }
 
-// reservedEnv says whether the supervisor itself or go-plugin sets the variable.
+// reservedEnv says whether the name belongs to NRI, the supervisor, or go-plugin.
 func reservedEnv(name string) bool {
-	for _, prefix := range []string{"NRI_PLUGIN_", "NRI_SUPERVISOR_"} {
+	for _, prefix := range []string{"NRI_PLUGIN_", "NRI_SUPERVISOR_", "PLUGIN_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
-	// go-plugin's own, see its client.go and constants.go.
-	return slices.Contains([]string{
-		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_CLIENT_CERT", "PLUGIN_UNIX_SOCKET_DIR",
-		"PLUGIN_UNIX_SOCKET_GROUP", "PLUGIN_MULTIPLEX_GRPC",
-	}, name)
+	return false
 }
 
 func (d *document) validateEnvSource(path string, v EnvVar) {
