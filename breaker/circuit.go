@@ -18,20 +18,24 @@ var (
 	errExcluded = errors.New("excluded")
 )
 
-// circuit is the automatic part of a guard. gobreaker decides when a bad call
-// opens it, hands out the half-open slot and judges the probe. What gobreaker
-// cannot do is added here: rules over a window that does not clear the count of
-// consecutive failures, slow calls, opening without a call, an open time that
-// grows and is not over by itself. Not safe for concurrent use: the guard's lock
-// guards it, and since gobreaker calls back under a lock of its own, those
-// functions touch only fields of the circuit.
+// circuit is the automatic part of a guard. gobreaker moves it: it opens after a
+// bad call when [circuit.failed] says so, hands out the half-open slot, and closes
+// or opens by the probe. What gobreaker cannot do is added here: rules over a window
+// that does not clear the count of consecutive failures, slow calls, opening without
+// a call, an open time that grows and is not over by itself.
+//
+// Not safe for concurrent use: the guard's lock guards it. gobreaker calls back
+// under a lock of its own, so those functions touch only fields of the circuit.
 type circuit struct {
-	cfg   *Config
-	cb    *gobreaker.TwoStepCircuitBreaker[struct{}]
-	trips bool // what gobreaker is told when it asks whether a bad call opens it
+	cfg *Config
+	cb  *gobreaker.TwoStepCircuitBreaker[struct{}]
+
+	moved gobreaker.State // where gobreaker went last
+	why   Cause           // why it opened after a bad call
+	force bool            // it shall open at the next bad call
 
 	state State  // StateClosed, StateOpen or StateHalfOpen
-	era   uint64 // changes with state; a verdict from another era is not counted
+	era   uint64 // a verdict on a call from another era is not counted
 
 	// Counted while closed, and kept for show until it closes again.
 	consecutive uint32
@@ -57,25 +61,36 @@ func (c *circuit) init(cfg *Config, now time.Time) {
 // renew replaces gobreaker by a fresh, closed one. Tickets of the old one are of
 // an older era and are never reported to it.
 func (c *circuit) renew() {
+	c.moved = gobreaker.StateClosed
 	c.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1,
 		// The open time is ours. gobreaker's must be over whenever ours is, and
 		// zero would mean 60 s.
-		Timeout:      time.Nanosecond,
-		ReadyToTrip:  func(gobreaker.Counts) bool { return c.trips },
-		IsSuccessful: func(err error) bool { return err == nil },
-		IsExcluded:   func(err error) bool { return errors.Is(err, errExcluded) },
+		Timeout:       time.Nanosecond,
+		ReadyToTrip:   func(gobreaker.Counts) bool { return c.readyToTrip() },
+		OnStateChange: func(_ string, _, to gobreaker.State) { c.moved = to },
+		IsSuccessful:  func(err error) bool { return err == nil },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errExcluded) },
 	})
 }
 
+// readyToTrip is what gobreaker asks when a bad call has ended and it is closed.
+func (c *circuit) readyToTrip() bool {
+	if c.force || c.state == StateHalfOpen {
+		return true
+	}
+	c.why = c.failed(time.Now())
+	return c.why != CauseNone
+}
+
 // admit takes a place for one call in the closed or half-open state. It returns
-// nil when the half-open slot is taken.
+// nil when gobreaker has none.
 func (c *circuit) admit() (done func(error)) {
 	done, err := c.cb.Allow()
 	if errors.Is(err, gobreaker.ErrOpenState) {
 		// gobreaker opened within the present tick of the clock, and it stays
-		// open for that tick. A fresh one stands in for the half-open one: it
-		// trips at the first bad call, and the guard lets in one call only.
+		// open for that tick. A fresh one stands in for the half-open one: a good
+		// call leaves it closed and a bad one opens it.
 		c.renew()
 		done, err = c.cb.Allow()
 	}
@@ -88,53 +103,57 @@ func (c *circuit) admit() (done func(error)) {
 // report counts the verdict of a call that was admitted in this era, and returns
 // the state that it leads to and why.
 func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) (State, Cause) {
-	if c.state == StateHalfOpen {
-		return c.reportProbe(done, v, slow)
+	probe := c.state == StateHalfOpen
+	if probe && slow && c.needsFast && v == VerdictGood {
+		v = VerdictBad // a slow answer is no cure for slowness
 	}
 	switch v {
 	case VerdictExcluded:
 		done(errExcluded)
 		return c.state, CauseNone
 	case VerdictGood:
-		c.consecutive = 0
-		c.calls.add(now, tally{good: 1, slow: count(slow)})
-		done(nil)
+		c.count(tally{good: 1, slow: one(slow)}, now)
 		c.good(slow)
+		done(nil)
 	case VerdictBad:
-		c.consecutive++
-		c.calls.add(now, tally{bad: 1, slow: count(slow)})
-		cause := c.failed(now)
-		c.trips = cause != CauseNone
+		c.count(tally{bad: 1, slow: one(slow)}, now)
 		done(errBad)
-		if cause != CauseNone {
-			return StateOpen, cause
-		}
+	}
+	switch state := c.follow(); {
+	case probe:
+		return state, CauseProbe
+	case state == StateOpen:
+		return state, c.why
 	}
 	if c.tooSlow(now) {
 		c.trip()
-		return StateOpen, CauseSlowCall
+		return c.follow(), CauseSlowCall
 	}
 	return c.state, CauseNone
 }
 
-// reportProbe is report while half-open. A slow answer is no cure for slowness.
-func (c *circuit) reportProbe(done func(error), v Verdict, slow bool) (State, Cause) {
-	if v == VerdictGood && slow && c.needsFast {
-		v = VerdictBad
+// count takes a call into the counts of the closed state.
+func (c *circuit) count(t tally, now time.Time) {
+	if c.state != StateClosed {
+		return
 	}
-	switch v {
-	case VerdictGood:
-		done(nil)
-		c.good(slow)
-		return StateClosed, CauseProbe
-	case VerdictBad:
-		c.trips = true
-		done(errBad)
-		return StateOpen, CauseProbe
-	case VerdictExcluded:
-		done(errExcluded)
+	c.consecutive += t.bad
+	if t.good > 0 {
+		c.consecutive = 0
 	}
-	return c.state, CauseNone
+	c.calls.add(now, t)
+}
+
+// follow returns the state that gobreaker is in.
+func (c *circuit) follow() State {
+	switch c.moved {
+	case gobreaker.StateOpen:
+		return StateOpen
+	case gobreaker.StateHalfOpen:
+		return StateHalfOpen
+	case gobreaker.StateClosed:
+	}
+	return StateClosed
 }
 
 // failed returns which rule about failures a bad call has just broken, if any.
@@ -171,15 +190,16 @@ func (c *circuit) good(slow bool) {
 // trip opens gobreaker without a verdict: a fresh one gets a bad call.
 func (c *circuit) trip() {
 	c.renew()
-	c.trips = true
+	c.force = true
 	if done := c.admit(); done != nil {
 		done(errBad)
 	}
+	c.force = false
 }
 
-// open moves to StateOpen; gobreaker has opened before.
+// open is what belongs to an opening, after gobreaker has opened.
 func (c *circuit) open(cause Cause, draw float64, now time.Time) {
-	c.state = StateOpen
+	c.state = c.follow()
 	c.era++
 	c.openFor = c.growth.next(c.cfg, draw)
 	c.openUntil = now.Add(c.openFor)
@@ -192,17 +212,14 @@ func (c *circuit) open(cause Cause, draw float64, now time.Time) {
 	}
 }
 
-func (c *circuit) halfOpen() {
-	c.state = StateHalfOpen
-	c.era++
-}
+// halfOpen ends the open time; gobreaker follows at the next call, not before.
+func (c *circuit) halfOpen() { c.state = StateHalfOpen }
 
-// close moves to StateClosed; gobreaker has closed before.
+// close is what belongs to a closing, after gobreaker has closed.
 func (c *circuit) close() {
-	c.state = StateClosed
+	c.state = c.follow()
 	c.era++
 	c.forget()
-	c.openUntil = time.Time{}
 	c.needsCall, c.needsFast, c.down = false, false, false
 }
 
@@ -226,7 +243,7 @@ func (c *circuit) remaining(now time.Time) time.Duration {
 	return max(c.openUntil.Sub(now), 0)
 }
 
-func count(b bool) uint32 {
+func one(b bool) uint32 {
 	if b {
 		return 1
 	}

@@ -166,6 +166,15 @@ func TestReconfigure(t *testing.T) {
 			b.t.Errorf("a new window holds %d calls, want 0", s.Bad)
 		}
 	})
+	onFakeTime(t, "a rule that is switched off ignores what it has counted",
+		breaker.Config{SlowCall: time.Second, SlowRatio: 0.1, SlowMinimumCalls: 5}, func(b *bench) {
+			for range 4 {
+				b.callAt("", "", breaker.OutcomeSuccess, time.Second)
+			}
+			b.Reconfigure(breaker.Config{SlowRatio: 0.1, SlowMinimumCalls: 5})
+			b.callAt("", "", breaker.OutcomeSuccess, time.Second)
+			b.wantState(breaker.StateClosed)
+		})
 	onFakeTime(t, "an open time beyond the new maximum is cut", breaker.Config{OpenDuration: time.Hour, MaxOpenDuration: time.Hour},
 		func(b *bench) {
 			b.HealthFailed()

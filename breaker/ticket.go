@@ -91,7 +91,7 @@ func (g *Guard) refusalLocked(c Call, now time.Time) Reason {
 	}
 	if p := g.probe; p != nil && now.Sub(p.admitted) >= g.cfg.ProbeDeadline {
 		p.ended = true
-		g.circuit.reportProbe(p.done, VerdictBad, false)
+		p.done(errBad)
 		g.openLocked(CauseProbeExpired, now)
 	}
 	switch {
