@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -187,4 +188,40 @@ func processState(pid int) string {
 	_, rest, _ := strings.Cut(string(data), ") ")
 	state, _, _ := strings.Cut(rest, " ")
 	return state
+}
+
+// startHost starts a process that starts a plugin and writes the plugin's process id to file.
+func startHost(t *testing.T, file string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := exec.Command(exe) //nolint:gosec // this test binary
+	host.Env = append(os.Environ(), modeEnv+"=host:"+file)
+	host.Stderr = os.Stderr
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// beAHost is that process.
+func beAHost(file string) int {
+	exe, err := os.Executable()
+	if err != nil {
+		return 1
+	}
+	i, err := isolation.Start(context.Background(), isolation.Spec{
+		Name: "test", Index: "42", Path: exe, Env: []string{modeEnv + "=sdk"}, Protocol: isolation.GoPlugin, RunDir: filepath.Dir(file),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, i.PID()), 0o600); err != nil {
+		return 1
+	}
+	hang()
+	return 0
 }

@@ -42,7 +42,7 @@ type Instance struct {
 	drained chan struct{}
 	// endCalls ends what the start asks the plugin; nil for protocol NRI. Set before the process is executed.
 	endCalls context.CancelFunc
-	done    chan struct{} // closed when all is over
+	done     chan struct{} // closed when all is over
 
 	stopOnce sync.Once
 

@@ -45,6 +45,8 @@ func beAPlugin(mode string) int {
 	case "address":
 		fmt.Printf("1|1|%s|grpc|\n", arg)
 		hang()
+	case "host": // not a plugin but a supervisor
+		return beAHost(arg)
 	case "hang":
 		hang()
 	case "ignore-term":

@@ -133,10 +133,11 @@ func (a action) do() error {
 	return nil
 }
 
-// hang never returns.
+// hang never returns. It is no channel without a sender: Go would call that a deadlock, and end the process.
 func hang() {
-	forever := make(chan struct{})
-	<-forever
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // eachNRISocket calls f for the descriptor of the NRI connection that the starter handed over: the only unix socket here
