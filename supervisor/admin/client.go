@@ -1,0 +1,135 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+const (
+	// clientLimit bounds one request from the connect to the end of the reply: longer than the server takes at most to write it.
+	clientLimit = 15 * time.Second
+	// maxReply bounds a reply in bytes. The largest is the list of missing work, about 300 bytes a piece: room for 200,000 pieces.
+	maxReply = 64 << 20
+)
+
+// Client asks a running supervisor. Each request connects anew, so that a client needs no closing and outlives a restart of the service. It is safe for concurrent use.
+//
+// The errors of its methods are *[RequestError], or the context's when that ended first.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// Dial returns a client for the socket. It checks the path only: nothing is connected before the first request.
+func Dial(socket string) (*Client, error) {
+	path, err := filepath.Abs(socket)
+	if err != nil || socket == "" {
+		path = socket
+	}
+	if err := checkSocketPath(path); err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{}
+	return &Client{socket: path, http: &http.Client{
+		Timeout: clientLimit,
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, "unix", path)
+				if err != nil {
+					return nil, connectError{err}
+				}
+				return conn, nil
+			},
+			DisableKeepAlives: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Socket returns the absolute path of the socket.
+func (c *Client) Socket() string { return c.socket }
+
+// Status returns the state of everything.
+func (c *Client) Status(ctx context.Context) (supervisor.Status, error) {
+	var out supervisor.Status
+	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &out)
+	return out, err
+}
+
+// Missed lists the living containers that run without a plugin's work, ordered by namespace, pod, container and plugin.
+func (c *Client) Missed(ctx context.Context) ([]supervisor.MissedWork, error) {
+	out := []supervisor.MissedWork{}
+	err := c.do(ctx, http.MethodGet, "/v1/missed", nil, &out)
+	return out, err
+}
+
+// Act carries out one of [Actions] on a plugin. It returns when the supervisor has taken note, not when the effect is over.
+func (c *Client) Act(ctx context.Context, plugin, action string) (ActionReply, error) {
+	var out ActionReply
+	err := c.do(ctx, http.MethodPost, "/v1/plugins/"+url.PathEscape(plugin)+"/"+url.PathEscape(action), nil, &out)
+	return out, err
+}
+
+// Bypass makes the supervisor a no-op for d, at most [MaxBypass]; 0 ends that.
+func (c *Client) Bypass(ctx context.Context, d time.Duration) (BypassReply, error) {
+	var out BypassReply
+	err := c.do(ctx, http.MethodPost, "/v1/bypass", BypassRequest{For: d.String()}, &out)
+	return out, err
+}
+
+// do sends one request and decodes the reply into out.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode the request: %w", err)
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body) // the host is for the protocol's sake: DialContext ignores it
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // nothing was written
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return c.explain(ctx, err)
+	case len(data) > maxReply:
+		return &RequestError{Message: fmt.Sprintf("the reply of %q has more than %d MiB", c.socket, maxReply>>20)}
+	case resp.StatusCode != http.StatusOK:
+		return c.refused(resp.StatusCode, data)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return c.notOurs(err)
+	}
+	return nil
+}
+
+// refused turns an error reply into an error.
+func (c *Client) refused(code int, data []byte) error {
+	var reply ErrorReply
+	if err := json.Unmarshal(data, &reply); err != nil || reply.Error == "" {
+		return c.notOurs(errors.New(http.StatusText(code)))
+	}
+	return &RequestError{Status: code, Message: reply.Error, Hints: reply.Hints}
+}

@@ -1,0 +1,24 @@
+// Package admin is the way into a running supervisor: HTTP with JSON over a unix socket, and the client that the command line uses.
+//
+// It owns the socket file, the check of who is on the other end, the paths, their bodies and status codes, and the words that tell an operator why a socket does not
+// answer. It does not own what the requests do (an [API] does), the printing of replies, or logs: the functions in [Options] are told.
+//
+//	GET  /v1/status                    → supervisor.Status
+//	GET  /v1/missed                    → []supervisor.MissedWork, ordered by namespace, pod, container and plugin
+//	POST /v1/plugins/{name}/{action}   → ActionReply; action is one of Actions
+//	POST /v1/bypass {"for":"10m"}      → BypassReply; "0s" ends the bypass
+//
+// Whatever fails is answered with an [ErrorReply]: 400 for a request that is wrong in itself, 403 for a peer that may not ask, 404 for a path or plugin that does not
+// exist, 405 for the wrong method, 409 for an action that the plugin's state rules out, 413 for a body that is too large.
+//
+// Trust: the socket has mode 0600, and besides that the kernel tells who connected (SO_PEERCRED). Only uid 0 and the user that the supervisor runs as may do
+// anything at all; reading is no exception, because the output of plugins is in it.
+//
+// Ordering: requests on different connections run side by side in no order; a connection carries one request. A reply to an action means that the action was taken
+// note of, not that its effect is over: a restarted plugin may still be starting.
+//
+// Concurrency: [Serve] is called once per socket; a [Client] is safe for concurrent use. Serve returns when every goroutine that it started has ended.
+//
+// Failure: a client that is slow, silent or greedy costs its own connection, which ends by a time limit, and never another's. The number of connections is limited;
+// peers that may not ask have a small limit of their own and cannot use up that of the others.
+package admin

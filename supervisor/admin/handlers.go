@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// endpoint answers a request that is allowed and has the right method.
+type endpoint func(*http.Request) (reply any, err error)
+
+// httpError is an error with its status code.
+type httpError struct {
+	code  int
+	reply ErrorReply
+}
+
+// Error returns the message without the hints.
+func (e httpError) Error() string { return e.reply.Error }
+
+func badRequest(hint, format string, args ...any) error {
+	return httpError{http.StatusBadRequest, ErrorReply{Error: fmt.Sprintf(format, args...), Hints: []string{hint}}}
+}
+
+// handler lets in who may ask, and finds the endpoint.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/status", only(http.MethodGet, s.status))
+	mux.Handle("/v1/missed", only(http.MethodGet, s.missed))
+	mux.Handle("/v1/plugins/{name}/{action}", only(http.MethodPost, s.act))
+	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answerError(w, httpError{http.StatusNotFound, ErrorReply{
+			Error: fmt.Sprintf("no such path: %q", r.URL.Path), Hints: []string{"the command line and the service may be of different versions"},
+		}})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := peerFrom(r.Context())
+		if !p.allowed {
+			s.opts.Denied(Denial{UID: p.uid, PID: int(p.pid), Method: r.Method, Path: r.URL.Path})
+			answerError(w, httpError{http.StatusForbidden, ErrorReply{
+				Error: fmt.Sprintf("uid %d may not use the admin socket", p.uid), Hints: []string{"run this as root"},
+			}})
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// only answers requests with the method.
+func only(method string, e endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			answerError(w, httpError{http.StatusMethodNotAllowed, ErrorReply{
+				Error: fmt.Sprintf("%q does not take %s", r.URL.Path, r.Method), Hints: []string{"use " + method},
+			}})
+			return
+		}
+		reply, err := e(r)
+		if err != nil {
+			answerError(w, err)
+			return
+		}
+		answer(w, http.StatusOK, reply)
+	})
+}
+
+func answerError(w http.ResponseWriter, err error) {
+	var he httpError
+	if !errors.As(err, &he) {
+		he = httpError{http.StatusInternalServerError, ErrorReply{Error: err.Error()}}
+	}
+	answer(w, he.code, he.reply)
+}
+
+// answer encodes first and writes then, so that no lock of anybody is held by a client that reads slowly.
+func answer(w http.ResponseWriter, code int, reply any) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(reply); err != nil {
+		code = http.StatusInternalServerError
+		body.Reset()
+		fmt.Fprintf(&body, "{\"error\":%q}\n", "encode the reply: "+err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(body.Bytes()) // a client that is gone needs no reply
+}
+
+func (s *server) status(*http.Request) (any, error) {
+	st := s.api.Status()
+	if st.Plugins == nil {
+		st.Plugins = []supervisor.PluginStatus{}
+	}
+	return st, nil
+}
+
+func (s *server) missed(*http.Request) (any, error) {
+	list := append([]supervisor.MissedWork{}, s.api.Missed()...)
+	slices.SortStableFunc(list, func(a, b supervisor.MissedWork) int {
+		return cmp.Or(
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
+			cmp.Compare(a.ContainerID, b.ContainerID), cmp.Compare(a.Plugin, b.Plugin),
+		)
+	})
+	return list, nil
+}
+
+func (s *server) act(r *http.Request) (any, error) {
+	name, action := r.PathValue("name"), r.PathValue("action")
+	if !slices.Contains(Actions(), action) {
+		return nil, badRequest("use one of: "+strings.Join(Actions(), ", "), "unknown action %q", action)
+	}
+	err := s.api.Act(name, action, peerFrom(r.Context()).uid)
+	switch {
+	case err == nil:
+		return ActionReply{Plugin: name, Action: action}, nil
+	case errors.Is(err, supervisor.ErrUnknownPlugin):
+		return nil, unknownPlugin(s.api.Status(), name)
+	default: // the plugin is there, the action is known: its state rules it out
+		return nil, httpError{http.StatusConflict, ErrorReply{Error: err.Error()}}
+	}
+}
+
+// unknownPlugin says what the supervisor knows of a name that it does not host.
+func unknownPlugin(st supervisor.Status, name string) error {
+	var known []string
+	for _, p := range st.Plugins {
+		switch {
+		case len(p.Problems) == 0:
+			known = append(known, p.Name)
+		case p.Name == name:
+			return httpError{http.StatusConflict, ErrorReply{
+				Error: fmt.Sprintf("plugin %q does not run: its manifest is invalid", name),
+				Hints: append(slices.Clone(p.Problems), "mend the manifest: nri-supervisor check"),
+			}}
+		}
+	}
+	hint := "no plugin is loaded"
+	if len(known) > 0 {
+		hint = "known are: " + strings.Join(known, ", ")
+	}
+	return httpError{http.StatusNotFound, ErrorReply{Error: fmt.Sprintf("no such plugin: %q", name), Hints: []string{hint}}}
+}
+
+// bypassHint says how to write a BypassRequest.
+const bypassHint = `write {"for":"10m"}, at most 24h; {"for":"0s"} ends the bypass`
+
+func (s *server) bypass(r *http.Request) (any, error) {
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	var req BypassRequest
+	if err := dec.Decode(&req); err != nil {
+		return nil, bodyError(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, badRequest(bypassHint, "more than one JSON value in the body")
+	}
+	d, err := time.ParseDuration(req.For)
+	switch {
+	case req.For == "":
+		return nil, badRequest(bypassHint, `"for" is missing`)
+	case err != nil:
+		return nil, badRequest(bypassHint, "\"for\" is %q, which is no duration", req.For)
+	case d < 0:
+		return nil, badRequest(bypassHint, "\"for\" is %s, which is below zero", d)
+	case d > MaxBypass:
+		return nil, badRequest(bypassHint, "\"for\" is %s, more than %s", d, MaxBypass)
+	}
+	s.api.Bypass(d, peerFrom(r.Context()).uid)
+	return BypassReply{Until: s.api.Status().Bypass}, nil
+}
+
+func bodyError(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return httpError{http.StatusRequestEntityTooLarge, ErrorReply{
+			Error: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), Hints: []string{bypassHint},
+		}}
+	}
+	return badRequest(bypassHint, "read the body: %v", err)
+}

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+)
+
+// RequestError says why a request was not answered with success, and what to do.
+type RequestError struct {
+	// Status is the HTTP status code of the reply; 0 when there was none.
+	Status int
+	// Message says what is wrong, in one line.
+	Message string
+	// Hints say what to try, one line each; nil when there is nothing to say.
+	Hints []string
+
+	err error
+}
+
+// Error returns the message without the hints.
+func (e *RequestError) Error() string { return e.Message }
+
+// Unwrap returns the error of the connection; nil when the request was answered.
+func (e *RequestError) Unwrap() error { return e.err }
+
+// connectError marks an error of connecting, as opposed to one of the connection.
+type connectError struct{ error }
+
+// Unwrap returns the cause.
+func (e connectError) Unwrap() error { return e.error }
+
+// explain says what an error of the connection means for whoever typed the command.
+func (c *Client) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var connect connectError
+	if errors.As(err, &connect) {
+		return c.explainConnect(connect.error)
+	}
+	var nerr net.Error
+	if errors.As(err, &nerr) && nerr.Timeout() {
+		return &RequestError{
+			Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, clientLimit), err: err,
+			Hints: []string{"nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure"},
+		}
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return &RequestError{
+			Message: fmt.Sprintf("ask %q: the service closed the connection without an answer", c.socket), err: err,
+			Hints: []string{"nri-supervisor is just stopping, or too many clients are connected: try again"},
+		}
+	}
+	return c.notOurs(err)
+}
+
+// explainConnect tells apart the ways in which connecting fails.
+func (c *Client) explainConnect(err error) error {
+	e := &RequestError{Message: fmt.Sprintf("connect to %q: %v", c.socket, errnoOf(err)), err: err}
+	info, statErr := os.Stat(c.socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Message = fmt.Sprintf("connect to %q: there is no such socket", c.socket)
+		e.Hints = []string{"nri-supervisor does not run on this host, or its admin socket is elsewhere: set --socket"}
+	case errors.Is(err, fs.ErrPermission):
+		e.Hints = []string{"run this as root"}
+	case statErr == nil && info.Mode().Type() != fs.ModeSocket: // connecting to a file is "refused", too
+		e.Message = fmt.Sprintf("connect to %q: it is not a socket", c.socket)
+		e.Hints = []string{"set --socket to the admin socket of nri-supervisor"}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Message = fmt.Sprintf("connect to %q: nobody answers", c.socket)
+		e.Hints = []string{"nri-supervisor died and left its socket behind: see its log, then start it again: systemctl start nri-supervisor"}
+	case errors.Is(err, syscall.EAGAIN): // the queue of the listener is full
+		e.Message = fmt.Sprintf("connect to %q: too many clients are waiting", c.socket)
+		e.Hints = []string{"nri-supervisor is stuck or the node is overloaded: see its log, and try again"}
+	}
+	return e
+}
+
+// notOurs says that somebody answers who does not speak our protocol.
+func (c *Client) notOurs(err error) error {
+	return &RequestError{
+		Message: fmt.Sprintf("ask %q: not an answer of nri-supervisor: %v", c.socket, err), err: err,
+		Hints: []string{"set --socket to the admin socket of nri-supervisor", "the command line and the service may be of different versions"},
+	}
+}
