@@ -99,8 +99,9 @@ func TestLaneShare(t *testing.T) {
 			b.Charge(time.Hour)
 			b.Reconfigure(breaker.Config{})
 			b.wantRefusedLane(breaker.ReasonNone)
-			b.Reconfigure(cfg)
 			b.wantLevel(300 * time.Millisecond)
+			b.Reconfigure(breaker.Config{LaneRatio: 0.2, LaneBurst: time.Second})
+			b.wantLevel(time.Second)
 		})
 }
 

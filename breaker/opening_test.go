@@ -92,6 +92,9 @@ func TestFailureRatio(t *testing.T) {
 	onFakeTime(t, "failures older than the window are forgotten", cfg, func(b *bench) {
 		b.calls(9, breaker.OutcomeTimeout)
 		time.Sleep(30 * time.Second)
+		if s := b.Snapshot(); s.Bad != 0 {
+			b.t.Errorf("window holds %d bad calls before the next call, want 0", s.Bad)
+		}
 		b.call("", breaker.OutcomeTimeout)
 		b.wantState(breaker.StateClosed)
 		if s := b.Snapshot(); s.Bad != 1 || s.Good != 0 {

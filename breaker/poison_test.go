@@ -186,6 +186,22 @@ func TestQuarantine(t *testing.T) {
 		}
 		b.wantRefused("p", breaker.ReasonQuarantined)
 	})
+	onFakeTime(t, "a forgiven timeout that becomes a hang is one strike", breaker.Config{QuarantineAfter: 2}, func(b *bench) {
+		other := b.admit("p")
+		other.Returned()
+		b.admit("p").End(breaker.OutcomeTimeout)
+		other.End(breaker.OutcomeSuccess)
+		b.Hung("p")
+		b.Exited("p")
+		b.Started(false)
+		b.admit("p").End(breaker.OutcomeCanceled)
+		if q := b.quarantined(); q != nil {
+			b.t.Errorf("quarantined after one hang: %v", q)
+		}
+		b.Exited("p")
+		b.Started(false)
+		b.wantRefused("p", breaker.ReasonQuarantined)
+	})
 	onFakeTime(t, "an exit while the plugin did nothing blames no pod", cfg, func(b *bench) {
 		for range 9 {
 			b.call("p", breaker.OutcomeSuccess)
