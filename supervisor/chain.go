@@ -109,6 +109,9 @@ func (v *visit) settle(h *host, r callResult) error {
 	if reason == "" {
 		return nil
 	}
+	if !h.policy.Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
+		return nil
+	}
 	return v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
 // The two things that can happen when a plugin's work is missing.
@@ -48,6 +49,16 @@ func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name na
 		h.policy.Name, h.owner(), reason, suffix(detail), h.guard.State())
 }
 
+// toldMissed reports whether it is recorded already that the container runs without the plugin's work. Its later events are then no news.
+func (s *Supervisor) toldMissed(h *host, ref store.Ref) bool {
+	for _, w := range s.store.Work(ref) {
+		if w.Plugin == h.policy.Name {
+			return w.Missed
+		}
+	}
+	return false
+}
+
 // rejection records a deliberate refusal and returns the error of the request, unless the pod is protected from it.
 func (s *Supervisor) rejection(h *host, pod *api.PodSandbox, name naming, reason string) error {
 	honoured := !h.policy.Critical(pod)
@@ -81,7 +92,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 		s.optOut(h, c.req, o)
 	}
 	reason := reasonOf(r.Result)
-	if reason == "" || r.Result.Outcome == breaker.OutcomeCanceled && r.Delivered {
+	if reason == "" || r.Result.Outcome == breaker.OutcomeCanceled && r.Delivered || s.toldMissed(h, store.Ref(c.req.Ref)) {
 		return
 	}
 	h.met.fallback(actionIgnore, reason)

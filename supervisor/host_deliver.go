@@ -36,7 +36,7 @@ func (h *host) deliver(ctx context.Context, d delivery, share time.Duration) cal
 	begin := time.Now()
 	c := h.newCall(d, true)
 	c.done = make(chan callResult, 1)
-	c.req.Deadline = begin.Add(share)
+	c.req.Share, c.req.Deadline = share, begin.Add(share)
 	if share <= 0 {
 		h.met.refused(breaker.ReasonBudget)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}

@@ -149,7 +149,7 @@ func (h *host) back(e plugin.Back) {
 		return
 	}
 	c.ticket.Returned()
-	if e.Late {
+	if e.Late && c.result.outcome != breaker.OutcomeUnavailable { // else it ended with its connection
 		h.met.late.Inc()
 		h.sup.emit(LateReply{Plugin: h.policy.Name, Team: h.policy.Team, After: time.Since(c.sent)})
 	}

@@ -225,3 +225,21 @@ func (s *Supervisor) runtimeInfo() RuntimeInfo {
 	}
 	return RuntimeInfo{}
 }
+
+// Alive reports whether the work loops turn: every plugin's loop takes a message within a second. A plugin's own failure does not matter here.
+func (s *Supervisor) Alive() (ok bool, why string) {
+	limit := time.NewTimer(time.Second)
+	defer limit.Stop()
+	for _, h := range s.hosts {
+		turned := make(chan struct{})
+		if !h.box.put(message{fn: func() { close(turned) }}) {
+			continue // stopped in order
+		}
+		select {
+		case <-turned:
+		case <-limit.C:
+			return false, "the loop of plugin " + h.policy.Name + " has not turned for a second"
+		}
+	}
+	return true, ""
+}

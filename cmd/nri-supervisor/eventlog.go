@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// entry is one log line: a constant message and typed fields.
+type entry struct {
+	level  zapcore.Level
+	msg    string
+	fields []zap.Field
+}
+
+// logTo returns a sink that writes each event as one line.
+func logTo(log *zap.Logger) supervisor.Sink {
+	return func(ev supervisor.Event) {
+		e := line(ev)
+		if ce := log.Check(e.level, e.msg); ce != nil {
+			ce.Write(e.fields...)
+		}
+	}
+}
+
+func who(plugin, team string) []zap.Field {
+	return []zap.Field{zap.String("plugin", plugin), zap.String("team", team)}
+}
+
+func where(namespace, pod, container string) []zap.Field {
+	f := []zap.Field{zap.String("namespace", namespace), zap.String("pod", pod)}
+	if container != "" {
+		f = append(f, zap.String("container", container))
+	}
+	return f
+}
+
+// line is the log format: the one place where events become lines.
+func line(ev supervisor.Event) entry {
+	const debug, info, warn, errl = zapcore.DebugLevel, zapcore.InfoLevel, zapcore.WarnLevel, zapcore.ErrorLevel
+	switch e := ev.(type) {
+	case supervisor.Started:
+		return entry{info, "started", []zap.Field{zap.String("version", e.Version), zap.Int("plugins", e.Plugins), zap.Int("invalid", e.Invalid)}}
+	case supervisor.Stopping:
+		return entry{info, "stopping", nil}
+	case supervisor.ConfigProblem:
+		level := errl
+		if e.Problem.Severity == policy.Warning {
+			level = warn
+		}
+		return entry{level, "configuration problem", []zap.Field{zap.String("problem", e.Problem.Error())}}
+	case supervisor.RuntimeConnected:
+		return entry{info, "registered with the runtime", []zap.Field{
+			zap.String("runtime", e.Runtime), zap.String("runtimeVersion", e.Version), zap.String("nriVersion", e.NRIVersion),
+			zap.Duration("requestTimeout", e.RequestTimeout), zap.Int("pods", e.Pods), zap.Int("containers", e.Containers),
+		}}
+	case supervisor.RuntimeUnavailable:
+		return entry{warn, "runtime not reachable", []zap.Field{
+			zap.String("socket", e.Socket), zap.String("reason", e.Reason), zap.String("error", e.Err), zap.String("hint", e.Hint),
+		}}
+	case supervisor.RuntimeLost:
+		return entry{warn, "runtime lost", []zap.Field{zap.String("reason", e.Reason)}}
+	case supervisor.PhaseChanged:
+		return entry{debug, "plugin changed state", append(who(e.Plugin, e.Team), zap.String("from", e.From), zap.String("to", e.To), zap.Int("pid", e.PID))}
+	case supervisor.PluginStarted:
+		return entry{info, "plugin started", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.String("version", e.Identity.Version),
+			zap.String("sha256", e.Identity.SHA256), zap.Duration("took", e.Took))}
+	case supervisor.PluginStartFailed:
+		return entry{errl, "plugin did not start", append(who(e.Plugin, e.Team), zap.String("error", e.Err))}
+	case supervisor.PluginExited:
+		level := warn
+		if e.Exit.Reason == "stopped" {
+			level = info
+		}
+		return entry{level, "plugin exited", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.String("reason", e.Exit.Reason),
+			zap.String("detail", e.Exit.Detail), zap.Strings("lastOutput", e.Exit.Output))}
+	case supervisor.PluginSynced:
+		return entry{info, "plugin synchronized", append(who(e.Plugin, e.Team), zap.Int("pods", e.Pods), zap.Int("containers", e.Containers), zap.Duration("took", e.Took))}
+	case supervisor.PluginSyncFailed:
+		return entry{errl, "plugin not synchronized", append(who(e.Plugin, e.Team), zap.String("error", e.Err))}
+	case supervisor.BreakerChanged:
+		return entry{warn, "circuit breaker changed", append(who(e.Plugin, e.Team), zap.String("from", e.From.String()), zap.String("to", e.To.String()),
+			zap.String("cause", e.Cause.String()), zap.Duration("openFor", e.OpenFor))}
+	case supervisor.Fallback:
+		return entry{warn, "plugin's work is missing", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
+			zap.String("containerID", e.ContainerID), zap.String("event", e.NRIEvent), zap.String("action", e.Action), zap.String("reason", e.Reason),
+			zap.String("detail", e.Detail), zap.Duration("took", e.Took))}
+	case supervisor.Rejection:
+		return entry{warn, "plugin refused a container", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
+			zap.String("reason", e.Reason), zap.Bool("honoured", e.Honoured))}
+	case supervisor.Forbidden:
+		return entry{warn, "adjustment not permitted", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...), zap.Strings("fields", e.Fields))}
+	case supervisor.Conflict:
+		return entry{warn, "adjustment dropped: an earlier plugin made it", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
+			zap.Strings("with", e.With), zap.Strings("fields", e.Fields))}
+	case supervisor.LateReply:
+		return entry{info, "late reply discarded", append(who(e.Plugin, e.Team), zap.Duration("after", e.After))}
+	case supervisor.UpdateDenied:
+		return entry{warn, "container update denied", append(who(e.Plugin, e.Team), zap.String("containerID", e.ContainerID), zap.String("why", e.Why))}
+	case supervisor.UpdateFailed:
+		return entry{warn, "container update not made", append(who(e.Plugin, e.Team), zap.String("containerID", e.ContainerID), zap.String("error", e.Err))}
+	case supervisor.Missed:
+		return entry{warn, "container found without a plugin's work", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
+			zap.String("containerID", e.ContainerID), zap.String("reason", e.Reason))}
+	case supervisor.Output:
+		return outputLine(e)
+	case supervisor.ManualAction:
+		return entry{info, "manual action", []zap.Field{zap.String("plugin", e.Plugin), zap.String("action", e.Action), zap.Uint32("uid", e.UID), zap.Duration("for", e.For)}}
+	case supervisor.StateProblem:
+		return entry{errl, "state directory", []zap.Field{zap.String("error", e.Err)}}
+	case supervisor.Defect:
+		return entry{errl, "defect of nri-supervisor, please report", []zap.Field{zap.String("where", e.Where), zap.String("what", e.What)}}
+	case supervisor.Dropped:
+		return entry{warn, "log lines lost", []zap.Field{zap.Uint64("count", e.Count)}}
+	}
+	return entry{errl, "unknown event", []zap.Field{zap.String("type", fmt.Sprintf("%T", ev))}}
+}
+
+// outputLine shows what a plugin wrote, at the level that it gave.
+func outputLine(e supervisor.Output) entry {
+	level := zapcore.InfoLevel
+	switch strings.ToLower(e.Line.Level) {
+	case "trace", "debug":
+		level = zapcore.DebugLevel
+	case "warn":
+		level = zapcore.WarnLevel
+	case "error":
+		level = zapcore.ErrorLevel
+	}
+	f := append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.String("stream", e.Line.Stream), zap.String("text", e.Line.Text))
+	if e.Line.Truncated {
+		f = append(f, zap.Bool("truncated", true))
+	}
+	if e.Line.Dropped > 0 {
+		f = append(f, zap.Int("dropped", e.Line.Dropped))
+	}
+	return entry{level, "plugin output", f}
+}

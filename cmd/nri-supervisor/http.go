@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// health is what the probes ask.
+type health interface {
+	Ready() (ok bool, why string)
+	Alive() (ok bool, why string)
+}
+
+// serveHTTP serves /metrics, /healthz and /readyz in the background. An empty address listens nowhere.
+func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *prometheus.Registry, h health, log *zap.Logger) (<-chan error, error) {
+	errs := make(chan error, 1)
+	if address == "" {
+		return errs, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, hintError{fmt.Errorf("metrics: %w", err), []string{"set metrics.address to a free address, or to \"\" for no listener"}}
+	}
+	log.Info("listening", zap.String("address", l.Addr().String()))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	mux.HandleFunc("GET /healthz", probe(h.Alive))
+	mux.HandleFunc("GET /readyz", probe(h.Ready))
+	srv := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10,
+	}
+	parts.Go(func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			errs <- err
+		}
+	})
+	parts.Go(func() {
+		<-ctx.Done()
+		_ = srv.Close()
+	})
+	return errs, nil
+}
+
+// probe answers 200 "ok", or 503 with the reason.
+func probe(check func() (bool, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		ok, why := check()
+		if !ok {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprintln(w, why)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// launcher joins the supervisor to package isolation.
+type launcher struct{ runDir string }
+
+// Launch starts one incarnation of a plugin.
+func (l launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
+	env, err := environment(p.Spec.Exec.Env)
+	if err != nil {
+		return nil, err
+	}
+	i, err := isolation.Start(ctx, isolation.Spec{
+		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,
+		SHA256: p.Spec.Exec.SHA256, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
+		OnUpdate: h.Update,
+		OnOutput: func(line isolation.Line) {
+			h.Output(supervisor.OutputLine{
+				Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,
+			})
+		},
+	})
+	if err != nil {
+		if se, ok := errors.AsType[*isolation.StartError](err); ok {
+			return nil, startFailure{se}
+		}
+		return nil, err
+	}
+	return &incarnation{Instance: i, identity: identify(ctx, i, p.Spec.Exec.SHA256), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
+}
+
+// identify asks what was started. A plugin that does not say is not worse for it.
+func identify(ctx context.Context, i *isolation.Instance, pin string) supervisor.Identity {
+	id := supervisor.Identity{NRIVersion: i.Registration().NRIVersion, SHA256: pin}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if d, err := i.Describe(ctx); err == nil {
+		id.Version = d.Version
+	}
+	return id
+}
+
+// environment resolves the variables of a manifest at the time of the start, so that a rotated secret reaches the next incarnation.
+func environment(vars []policy.EnvVar) ([]string, error) {
+	env := make([]string, 0, len(vars))
+	for _, v := range vars {
+		value := v.Value
+		switch {
+		case v.ValueFrom == nil:
+		case v.ValueFrom.FileRef != "":
+			data, err := os.ReadFile(v.ValueFrom.FileRef)
+			if err != nil {
+				return nil, fmt.Errorf("environment variable %q: %w", v.Name, err)
+			}
+			value = string(bytes.TrimSuffix(data, []byte("\n")))
+		case v.ValueFrom.FieldRef == policy.NodeName:
+			name, err := nodeName()
+			if err != nil {
+				return nil, fmt.Errorf("environment variable %q: %w", v.Name, err)
+			}
+			value = name
+		}
+		env = append(env, v.Name+"="+value)
+	}
+	return env, nil
+}
+
+// nodeName is NODE_NAME, which a DaemonSet sets from spec.nodeName, else the host's name.
+func nodeName() (string, error) {
+	if n := os.Getenv("NODE_NAME"); n != "" {
+		return n, nil
+	}
+	return os.Hostname()
+}
+
+// startFailure tells the supervisor how a process that did not come up ended.
+type startFailure struct{ *isolation.StartError }
+
+// StartExit returns the end of the process.
+func (e startFailure) StartExit() supervisor.Exit { return translate(e.Exit) }
+
+// incarnation is an instance as the supervisor sees it.
+type incarnation struct {
+	*isolation.Instance
+	identity supervisor.Identity
+	inPlace  bool
+}
+
+// CallContext returns a context with a deadline that is never cancelled.
+func (i *incarnation) CallContext(ctx context.Context, d time.Time) context.Context {
+	return isolation.WithDeadline(ctx, d)
+}
+
+// Plugin is the NRI service of the plugin.
+func (i *incarnation) Plugin() api.PluginService { return i.Instance.Plugin() }
+
+// InPlace reports whether the plugin is built with the SDK.
+func (i *incarnation) InPlace() bool { return i.inPlace }
+
+// Identity says what runs.
+func (i *incarnation) Identity() supervisor.Identity { return i.identity }
+
+// Disconnected is closed when the NRI connection has ended.
+func (i *incarnation) Disconnected() <-chan struct{} { return i.ConnClosed() }
+
+// Exit says how it ended.
+func (i *incarnation) Exit() supervisor.Exit { return translate(i.Instance.Exit()) }
+
+// Stop ends the process in order.
+func (i *incarnation) Stop(ctx context.Context) { i.Instance.Stop(ctx) }
+
+// Kill ends it at once.
+func (i *incarnation) Kill(why string) {
+	switch why {
+	case "hung":
+		i.Instance.Kill(isolation.ReasonHung)
+	case "health":
+		i.Instance.Kill(isolation.ReasonHealth)
+	default:
+		i.Instance.Kill(isolation.ReasonSignal)
+	}
+}
+
+func translate(e isolation.Exit) supervisor.Exit {
+	return supervisor.Exit{Reason: string(e.Reason), Detail: e.String(), Output: e.LastOutput, At: e.Ended, Uptime: e.Uptime}
+}

@@ -1,0 +1,30 @@
+// Command nri-supervisor hosts NRI plugins of many teams behind one registration with the container runtime.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes, as for systemd and for scripts.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr)) //nolint:gocritic // nothing is left to defer for
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := newRoot(stdout, stderr)
+	cmd.SetArgs(args)
+	return report(cmd.ExecuteContext(ctx), stderr)
+}

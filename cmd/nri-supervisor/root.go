@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker; see the Makefile.
+var version = "devel" //nolint:gochecknoglobals // the linker can set nothing else
+
+// usageError is a mistake on the command line: exit code 2.
+type usageError struct{ err error }
+
+// Error returns the message.
+func (e usageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e usageError) Unwrap() error { return e.err }
+
+// silentError is a failure that has been told already: exit code 1 and nothing more to say.
+type silentError struct{}
+
+// Error is never shown.
+func (silentError) Error() string { return "failure already reported" }
+
+// hintError adds lines that say what to try.
+type hintError struct {
+	err   error
+	hints []string
+}
+
+// Error returns the message without the hints.
+func (e hintError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e hintError) Unwrap() error { return e.err }
+
+// newRoot builds the command line.
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "nri-supervisor",
+		Short: "Host NRI plugins of many teams so that none can break a pod it did not select",
+		Long: `nri-supervisor registers with the container runtime once, as one NRI plugin, and hosts each team's plugin behind that registration:
+a process of its own, only the events its selector matches, a timeout and a circuit breaker in front. A plugin that fails becomes
+a no-op, and only the containers that it selected can notice.`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newRun(), newVersion())
+	root.AddCommand(operatorCommands()...)
+	return root
+}
+
+// noArgs refuses arguments, and names the command that was probably meant.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%s: unknown argument %q", cmd.CommandPath(), args[0])
+	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+		return usageError{hintError{err, []string{"did you mean: " + strings.Join(s, ", ")}}}
+	}
+	return usageError{hintError{err, []string{"see: " + cmd.CommandPath() + " --help"}}}
+}
+
+// report writes what went wrong and returns the exit code.
+func report(err error, stderr io.Writer) int {
+	if err == nil {
+		return exitOK
+	}
+	var silent silentError
+	if !errors.As(err, &silent) {
+		_, _ = fmt.Fprintf(stderr, "nri-supervisor: error: %v\n", err)
+		var hint hintError
+		if errors.As(err, &hint) {
+			for _, h := range hint.hints {
+				_, _ = fmt.Fprintf(stderr, "nri-supervisor: hint: %s\n", h)
+			}
+		}
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "nri-supervisor %s\n", version)
+			return err
+		},
+	}
+}

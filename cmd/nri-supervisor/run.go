@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	nrilog "github.com/containerd/nri/pkg/log"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
+)
+
+// defaultConfig is where the configuration is, unless a flag says otherwise.
+const defaultConfig = "/etc/nri-supervisor/config.yaml"
+
+// waitAfterRestart bounds the wait for the plugins when the node was not booted since the last run: its pods run already (design §2.1).
+const waitAfterRestart = 500 * time.Millisecond
+
+// runFlags are the flags of run.
+type runFlags struct {
+	config    string
+	logLevel  string
+	logFormat string
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Host the plugins; this is the service",
+		Long: `Run reads the configuration, starts the plugins, and registers with the container runtime when they are ready. A plugin whose manifest is
+wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	cmd.Flags().StringVar(&f.config, "config", "", "file with the Supervisor document (default "+defaultConfig+", if it exists)")
+	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", "auto", "json, console, or auto: console on a terminal")
+	return cmd
+}
+
+func (f *runFlags) run(cmd *cobra.Command) error {
+	log, err := newLogger(cmd.ErrOrStderr(), f.logLevel, f.logFormat)
+	if err != nil {
+		return usageError{err}
+	}
+	defer func() { _ = log.Sync() }()
+	path, err := configPath(f.config)
+	if err != nil {
+		return err
+	}
+	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
+	if err != nil {
+		return hintError{err, []string{"nri-supervisor check --config " + path + " shows every mistake"}}
+	}
+	return serve(cmd.Context(), cfg, log)
+}
+
+// configPath returns the configuration to read: the flag's, the default if it exists, or none.
+func configPath(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if _, err := os.Stat(defaultConfig); err == nil {
+		return defaultConfig, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("configuration: %w", err)
+	}
+	return "", nil
+}
+
+// serve runs the service until ctx ends. Parts start in the order below and stop in reverse.
+func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
+	nrilog.Set(nriLogger{log.Named("nri")})
+	spec := cfg.Supervisor
+	booted, err := prepareRunDir(spec.RunDir)
+	if err != nil {
+		return err
+	}
+	sink := logTo(log)
+	db, loaded := state.Open(spec.StateDir, state.Options{OnError: func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) }})
+	defer func() {
+		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := db.Close(closeCtx); err != nil {
+			log.Error("state directory", zap.Error(err))
+		}
+	}()
+	wait := spec.Startup.WaitForPlugins.Std()
+	if !booted {
+		wait = min(wait, waitAfterRestart)
+	}
+	registry := prometheus.NewRegistry()
+	sup := supervisor.New(supervisor.Options{
+		Config: cfg, Launcher: launcher{runDir: spec.RunDir}, Sink: sink, Registry: registry, Version: version,
+		WaitForPlugins: wait, State: db, Loaded: loaded,
+	})
+
+	side, stopSide := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stopSide()
+	httpErr, err := serveHTTP(side, &parts, spec.Metrics.Address, registry, sup, log)
+	if err != nil {
+		return err
+	}
+	var adminErr <-chan error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts.Go(func() { // a part that fails on the way is told and leaves the plugins running
+		for {
+			select {
+			case err := <-httpErr:
+				log.Error("metrics listener ended", zap.Error(err))
+			case err := <-adminErr:
+				log.Error("admin socket ended", zap.Error(err))
+			case <-side.Done():
+				return
+			}
+		}
+	})
+	return sup.Run(ctx)
+}
+
+// prepareRunDir makes the run directory and reports whether this is the first run since the boot: the directory is on a file system that a boot empties, or the boot id differs.
+func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return false, hintError{fmt.Errorf("run directory: %w", err), []string{"run as root, or set runDir to a folder that this user can make"}}
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // plugins with other users pass through it to their own folders
+		return false, fmt.Errorf("run directory: %w", err)
+	}
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return false, fmt.Errorf("run directory: %w", err)
+	}
+	marker := filepath.Join(dir, "boot-id")
+	old, err := os.ReadFile(marker)
+	if err == nil && string(old) == string(id) {
+		return false, nil
+	}
+	if err := os.WriteFile(marker, id, 0o600); err != nil {
+		return false, fmt.Errorf("run directory: %w", err)
+	}
+	return true, nil
+}
+
+// nriLogger takes what NRI's packages say at debug level: what matters to an operator is an event of ours.
+type nriLogger struct{ log *zap.Logger }
+
+func (l nriLogger) debug(format string, args []any) {
+	if ce := l.log.Check(zap.DebugLevel, strings.TrimSpace(fmt.Sprintf(format, args...))); ce != nil {
+		ce.Write()
+	}
+}
+
+// Debugf logs.
+func (l nriLogger) Debugf(_ context.Context, format string, args ...any) { l.debug(format, args) }
+
+// Infof logs.
+func (l nriLogger) Infof(_ context.Context, format string, args ...any) { l.debug(format, args) }
+
+// Warnf logs.
+func (l nriLogger) Warnf(_ context.Context, format string, args ...any) { l.debug(format, args) }
+
+// Errorf logs.
+func (l nriLogger) Errorf(_ context.Context, format string, args ...any) { l.debug(format, args) }

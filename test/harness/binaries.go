@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// module is the import path of the repository.
+const module = "github.com/nri-supervisor/nri-supervisor"
+
+// binaries builds each program once per test process.
+type binaries struct {
+	mu    sync.Mutex
+	dir   string
+	built map[string]string
+}
+
+var programs = &binaries{built: map[string]string{}} //nolint:gochecknoglobals // one build cache for one test process
+
+// Main runs the tests of a package and removes what was built for them. Use it in TestMain.
+func Main(m *testing.M) int {
+	code := m.Run()
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if programs.dir != "" {
+		_ = os.RemoveAll(programs.dir)
+	}
+	return code
+}
+
+// Supervisor returns the path of the supervisor's binary.
+func Supervisor(tb testing.TB) string { return build(tb, "cmd/nri-supervisor") }
+
+// Plugin returns the path of an in-tree plugin's binary.
+func Plugin(tb testing.TB, name string) string { return build(tb, "plugins/"+name) }
+
+func build(tb testing.TB, pkg string) string {
+	tb.Helper()
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if p, ok := programs.built[pkg]; ok {
+		return p
+	}
+	if programs.dir == "" {
+		dir, err := os.MkdirTemp("", "nris-bin")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		programs.dir = dir
+	}
+	out := filepath.Join(programs.dir, filepath.Base(pkg))
+	args := []string{"build", "-o", out}
+	if os.Getenv("NRI_SUPERVISOR_TEST_RACE") != "" {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(tb.Context(), "go", append(args, module+"/"+pkg)...) //nolint:gosec // a constant program
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("build %s: %v\n%s", pkg, err, msg)
+	}
+	if err := os.Chmod(out, 0o755); err != nil { //nolint:gosec // a program
+		tb.Fatal(fmt.Errorf("build %s: %w", pkg, err))
+	}
+	programs.built[pkg] = out
+	return out
+}
+
+// TempDir returns a folder with a path short enough for sockets (107 bytes), removed at the end of the test.
+func TempDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/tmp", "nris")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
