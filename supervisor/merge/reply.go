@@ -33,7 +33,8 @@ func newReply(adjust *api.ContainerAdjustment, update []*api.ContainerUpdate, ev
 		r.adjust = adjust
 		for key, device := range adjust.GetLinux().GetNetDevices() {
 			if _, marked := api.IsMarkedForRemoval(key); marked && device == nil {
-				adjust.Linux.NetDevices[key] = &api.LinuxNetDevice{} // how NRI's own helper marks a removal
+				// NRI's helper marks removals by nil, which has no encoding.
+				adjust.Linux.NetDevices[key] = &api.LinuxNetDevice{}
 			}
 		}
 		scrub(adjust.ProtoReflect())
