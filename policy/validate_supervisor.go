@@ -37,11 +37,15 @@ type teamCeiling struct {
 // defaults that depend on other fields.
 func (b *builder) validateSupervisor() {
 	d, s := b.supervisor, &b.spec
+	d.checkFolder("spec.runDir", s.RunDir)
+	d.checkFolder("spec.stateDir", s.StateDir)
 	if s.Admin.Socket == "" {
 		s.Admin.Socket = filepath.Join(s.RunDir, adminSocketName)
 	}
+	if d.isWritten("spec.admin.socket") || !d.failedUnder("spec.runDir") {
+		d.checkSocket("spec.admin.socket", s.Admin.Socket)
+	}
 	d.checkSocket("spec.runtime.socket", s.Runtime.Socket)
-	d.checkSocket("spec.admin.socket", s.Admin.Socket)
 	d.checkName("spec.runtime.name", s.Runtime.Name, "a name")
 	d.checkIndex("spec.runtime.index", s.Runtime.Index)
 	if len(s.PluginDirs) == 0 && !d.failedUnder("spec.pluginDirs") {
@@ -52,8 +56,6 @@ func (b *builder) validateSupervisor() {
 			d.errorf(indexPath("spec.pluginDirs", i), "write the path of a folder", "the path is empty")
 		}
 	}
-	d.checkFolder("spec.runDir", s.RunDir)
-	d.checkFolder("spec.stateDir", s.StateDir)
 	if s.Metrics.Address != "" && !d.failedUnder("spec.metrics.address") {
 		if _, port, err := net.SplitHostPort(s.Metrics.Address); err != nil || !isPort(port) {
 			d.errorf("spec.metrics.address", `write host:port, such as "127.0.0.1:9464", or "" to listen nowhere`,
