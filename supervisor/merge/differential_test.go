@@ -472,4 +472,6 @@ func withoutPlaces(owners *api.OwningPlugins) *api.OwningPlugins {
 }
 
 // String shows a plugin in the messages of failing tests.
-func (a attached) String() string { return fmt.Sprintf("%s: %v %v %v", a.name, a.create, a.update, a.stop) }
+func (a attached) String() string {
+	return fmt.Sprintf("%s: %v %v %v", a.name, a.create, a.update, a.stop)
+}

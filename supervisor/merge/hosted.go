@@ -138,6 +138,6 @@ func placeOf(name string) (int, bool) {
 	if !ok || len(digits) < placeDigits {
 		return 0, false
 	}
-	place, err := strconv.Atoi(digits)
-	return place, err == nil
+	place, err := strconv.ParseUint(digits, 10, 31)
+	return int(place), err == nil
 }

@@ -137,15 +137,18 @@ func (e *specEditor) RemoveMount(destination string) {
 func (e *specEditor) AddLinuxSysctl(key, value string) { e.spec.Linux.Sysctl[key] = value }
 func (e *specEditor) RemoveLinuxSysctl(key string)     { delete(e.spec.Linux.Sysctl, key) }
 
-func (e *specEditor) SetLinuxCgroupsPath(path string)         { e.spec.Linux.CgroupsPath = path }
-func (e *specEditor) SetLinuxResourcesCPUCpus(cpus string)    { e.spec.Linux.Resources.CPU.Cpus = cpus }
-func (e *specEditor) SetLinuxResourcesCPUMems(mems string)    { e.spec.Linux.Resources.CPU.Mems = mems }
-func (e *specEditor) SetLinuxResourcesCPUPeriod(v uint64)     { e.spec.Linux.Resources.CPU.Period = &v }
-func (e *specEditor) SetLinuxResourcesCPUQuota(v int64)       { e.spec.Linux.Resources.CPU.Quota = &v }
-func (e *specEditor) SetLinuxResourcesCPUShares(v uint64)     { e.spec.Linux.Resources.CPU.Shares = &v }
-func (e *specEditor) SetLinuxResourcesMemoryLimit(v int64)    { e.spec.Linux.Resources.Memory.Limit = &v }
-func (e *specEditor) SetLinuxResourcesMemorySwap(v int64)     { e.spec.Linux.Resources.Memory.Swap = &v }
-func (e *specEditor) SetLinuxRootPropagation(rp string) error { e.spec.Linux.RootfsPropagation = rp; return nil }
+func (e *specEditor) SetLinuxCgroupsPath(path string)      { e.spec.Linux.CgroupsPath = path }
+func (e *specEditor) SetLinuxResourcesCPUCpus(cpus string) { e.spec.Linux.Resources.CPU.Cpus = cpus }
+func (e *specEditor) SetLinuxResourcesCPUMems(mems string) { e.spec.Linux.Resources.CPU.Mems = mems }
+func (e *specEditor) SetLinuxResourcesCPUPeriod(v uint64)  { e.spec.Linux.Resources.CPU.Period = &v }
+func (e *specEditor) SetLinuxResourcesCPUQuota(v int64)    { e.spec.Linux.Resources.CPU.Quota = &v }
+func (e *specEditor) SetLinuxResourcesCPUShares(v uint64)  { e.spec.Linux.Resources.CPU.Shares = &v }
+func (e *specEditor) SetLinuxResourcesMemoryLimit(v int64) { e.spec.Linux.Resources.Memory.Limit = &v }
+func (e *specEditor) SetLinuxResourcesMemorySwap(v int64)  { e.spec.Linux.Resources.Memory.Swap = &v }
+func (e *specEditor) SetLinuxRootPropagation(rp string) error {
+	e.spec.Linux.RootfsPropagation = rp
+	return nil
+}
 
 func (e *specEditor) SetLinuxResourcesCPURealtimePeriod(v uint64) {
 	e.spec.Linux.Resources.CPU.RealtimePeriod = &v

@@ -149,9 +149,11 @@ func TestAnUpdateSendsOnlyWhatAMemberSet(t *testing.T) {
 func TestAnUpdateThatNobodyTouchesIsEmpty(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]*api.UpdateContainerResponse{
-		"nobody replies":            nil,
-		"somebody names nothing":    updated(updateOf("", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(1) })),
-		"somebody sets nothing":     updated(updateOf("ctr0", func(u *api.ContainerUpdate) { u.Linux = &api.LinuxContainerUpdate{Resources: &api.LinuxResources{Cpu: &api.LinuxCPU{}}} })),
+		"nobody replies":         nil,
+		"somebody names nothing": updated(updateOf("", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(1) })),
+		"somebody sets nothing": updated(updateOf("ctr0", func(u *api.ContainerUpdate) {
+			u.Linux = &api.LinuxContainerUpdate{Resources: &api.LinuxResources{Cpu: &api.LinuxCPU{}}}
+		})),
 		"somebody replies with nil": updated(nil, nil),
 	} {
 		res, _ := update(t, newUpdate(), nil, reply)
