@@ -27,7 +27,7 @@ type Guard struct {
 
 	inflight *Ticket // admitted and not returned
 	probe    *Ticket // admitted half-open and not ended
-	last     *Ticket // the latest admitted of this incarnation
+	last     *Ticket // the latest admitted
 
 	pods pods
 	lane lane

@@ -184,7 +184,7 @@ func (p *pair) onProcess() {
 		p.say("started, new version %t", newVersion)
 		p.g.Started(newVersion)
 		p.w.disown()
-		p.w.last, p.w.down = nil, false
+		p.w.down = false
 		if newVersion {
 			p.w.pods, p.w.consecutive, p.w.window = map[string]*twinPod{}, 0, nil
 		}

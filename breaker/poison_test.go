@@ -202,6 +202,13 @@ func TestQuarantine(t *testing.T) {
 		b.Started(false)
 		b.wantRefused("p", breaker.ReasonQuarantined)
 	})
+	onFakeTime(t, "a pod is blamed whatever the latest call was", breaker.Config{QuarantineAfter: 1}, func(b *bench) {
+		b.call("q", breaker.OutcomeTimeout)
+		b.Exited("p")
+		if diff := cmp.Diff([]string{"p", "q"}, b.quarantined()); diff != "" {
+			b.t.Errorf("quarantined (-want +got):\n%s", diff)
+		}
+	})
 	onFakeTime(t, "an exit while the plugin did nothing blames no pod", cfg, func(b *bench) {
 		for range 9 {
 			b.call("p", breaker.OutcomeSuccess)

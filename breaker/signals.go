@@ -39,7 +39,6 @@ func (g *Guard) Started(newVersion bool) {
 	now := g.lock()
 	defer g.unlock()
 	g.disownLocked()
-	g.last = nil
 	g.circuit.down = false
 	if newVersion {
 		g.pods.clear("", now)
@@ -99,7 +98,7 @@ func (g *Guard) disownLocked() {
 		g.probe = nil
 	}
 	if t := g.inflight; t != nil {
-		t.ended, t.returned = true, true
+		t.ended = true
 		g.inflight = nil
 	}
 }
