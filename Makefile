@@ -1,0 +1,136 @@
+# Everything that is built, checked and shown, each by one target; `make help` lists them.
+#
+# A recipe is one or more stages: $(call stage,NAME,COMMAND) says what begins, runs the command, and says how long it took or which
+# stage failed. The first failing stage ends make. Nothing here needs a terminal or leaves a process behind.
+#
+# A target joins `help` by a "## text" behind its name, and `ci` by CI_STAGES. Targets whose code is not there yet are not defined.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+GO      ?= go
+BIN     := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Released binaries: static, no paths of the building machine, the version told at link time. Git metadata is not asked for, since a
+# checkout that belongs to somebody else makes git refuse and the build fail.
+GO_BUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+# Tests: one package may take that long before go test ends it with all goroutines shown.
+TEST_TIMEOUT ?= 10m
+GO_TEST := $(GO) test -buildvcs=false -race -shuffle=on -timeout=$(TEST_TIMEOUT)
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+# The second of the two builds of the NRI library that have to pass.
+NO_WASM := nri_no_wasm
+
+define stage
+@printf '\n==> %s\n' '$(strip $(1))'; \
+status=0; ( $(2) ) || status=$$?; \
+if [ $$status -ne 0 ]; then printf '<== %s FAILED after %d s (exit %d)\n' '$(strip $(1))' $$SECONDS $$status >&2; exit $$status; fi; \
+printf '<== %s ok in %d s\n' '$(strip $(1))' $$SECONDS
+endef
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {print $$1 "\t" $$2}' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do \
+		case ' $(TARGETS) ' in *" $$name "*) printf '  make %-12s %s\n' "$$name" "$$text";; esac; done
+TARGETS += help
+
+# ---- build ----------------------------------------------------------------------------------------------------------------------
+
+COMMANDS := $(wildcard cmd/*)
+
+.PHONY: build
+build: ## bin/nri-supervisor, static, for this machine
+	$(call stage,build,mkdir -p $(BIN) && for c in $(COMMANDS); do $(GO_BUILD) -o "$(BIN)/$$(basename $$c)" ./$$c; done)
+TARGETS += build
+
+.PHONY: cross
+cross: ## compile for linux/amd64 and linux/arm64, with and without the tag nri_no_wasm
+	$(call stage,cross amd64,GOARCH=amd64 CGO_ENABLED=0 $(GO) build -buildvcs=false ./...)
+	$(call stage,cross amd64 $(NO_WASM),GOARCH=amd64 CGO_ENABLED=0 $(GO) build -buildvcs=false -tags $(NO_WASM) ./...)
+	$(call stage,cross arm64,GOARCH=arm64 CGO_ENABLED=0 $(GO) build -buildvcs=false ./...)
+	$(call stage,cross arm64 $(NO_WASM),GOARCH=arm64 CGO_ENABLED=0 $(GO) build -buildvcs=false -tags $(NO_WASM) ./...)
+TARGETS += cross
+
+.PHONY: generate
+generate: ## run go generate; a test fails when its output is not committed
+	$(call stage,generate,$(GO) generate ./...)
+TARGETS += generate
+
+# ---- read -----------------------------------------------------------------------------------------------------------------------
+
+LINTER := $(BIN)/golangci-lint
+
+# The linter is built from the module that pins it, again whenever the pin moves.
+$(LINTER): tools/go.mod tools/go.sum
+	$(call stage,build golangci-lint,mkdir -p $(BIN) && CGO_ENABLED=0 $(GO) build -C tools -buildvcs=false -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@)
+
+.PHONY: fmt
+fmt: $(LINTER) ## format all Go code
+	$(call stage,fmt,$(LINTER) fmt)
+TARGETS += fmt
+
+.PHONY: lint
+lint: $(LINTER) ## go vet with and without the tag nri_no_wasm, golangci-lint
+	$(call stage,vet,$(GO) vet -buildvcs=false ./...)
+	$(call stage,vet $(NO_WASM),$(GO) vet -buildvcs=false -tags $(NO_WASM) ./...)
+	$(call stage,golangci-lint,$(LINTER) run --allow-parallel-runners)
+TARGETS += lint
+
+# ---- test -----------------------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: ## all tests that need no root, with the race detector, in random order
+	$(call stage,test,$(GO_TEST) ./...)
+TARGETS += test
+
+ifneq ($(wildcard test/integration/*_test.go),)
+.PHONY: integration
+integration: ## against the real NRI adaptation
+	$(call stage,integration,$(GO_TEST) -count=1 ./test/integration/...)
+TARGETS += integration
+endif
+
+ifneq ($(wildcard test/chaos/*_test.go),)
+.PHONY: chaos
+chaos: ## faults with real subprocesses on the real adaptation
+	$(call stage,chaos,$(GO_TEST) -count=1 ./test/chaos/...)
+TARGETS += chaos
+endif
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	$(call stage,fuzz,bash tools/fuzz.sh $(FUZZTIME))
+TARGETS += fuzz
+
+.PHONY: golden
+golden: ## write the golden files anew; read the diff before committing it
+	$(call stage,golden,bash tools/golden.sh)
+TARGETS += golden
+
+# ---- show -----------------------------------------------------------------------------------------------------------------------
+
+ifneq ($(wildcard cmd/nri-supervisor/*.go),)
+.PHONY: demo
+demo: build ## the point in one minute: three teams' plugins, two of them broken, no container runtime needed
+	$(call stage,demo,$(BIN)/nri-supervisor demo)
+TARGETS += demo
+endif
+
+# ---- all ------------------------------------------------------------------------------------------------------------------------
+
+# Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
+CI_STAGES := test lint build cross $(filter integration chaos demo,$(TARGETS)) fuzz
+
+.PHONY: ci
+ci: ## all checks, one after the other; the first that fails ends it
+	@for stage in $(CI_STAGES); do \
+		$(MAKE) $$stage || { printf '\nci: stage %s failed after %d s\n' "$$stage" $$SECONDS >&2; exit 1; }; \
+	done; \
+	printf '\nci: %s: all passed in %d s\n' '$(CI_STAGES)' $$SECONDS
+TARGETS += ci
