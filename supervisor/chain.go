@@ -35,7 +35,7 @@ func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *a
 
 // pod relays a pod event.
 func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, invoke podInvoke) error {
-	defer se.sup.metrics.request(e, time.Now())
+	defer se.request(e)()
 	pod = se.sup.store.ObservePod(pod, time.Now())
 	sel := se.sup.podSelection(pod)
 	if len(sel) == 0 {
@@ -47,7 +47,7 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 
 // container relays a container event that has no reply.
 func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandbox, ctr *api.Container, invoke ctrInvoke) error {
-	defer se.sup.metrics.request(e, time.Now())
+	defer se.request(e)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
@@ -97,7 +97,7 @@ func (v *visit) ask(ctx context.Context, s selected, d delivery, later int) call
 // settle records what a result means for the container and returns the error of the request, if there is to be one.
 func (v *visit) settle(h *host, r callResult) error {
 	if r.Delivered && r.Outcome == breaker.OutcomeRejected {
-		return v.sup.rejection(h, v.pod, v.name, r.detail)
+		return v.sup.rejection(h, v.event, v.pod, v.name, r.detail)
 	}
 	if r.Delivered && r.Outcome == breaker.OutcomeForbidden {
 		h.met.denied(r.fields)

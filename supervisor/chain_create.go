@@ -66,7 +66,7 @@ func failed(parts []*part) error {
 
 // createContainer asks the selected plugins for their adjustments and merges them.
 func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
-	defer se.sup.metrics.request(api.Event_CREATE_CONTAINER, time.Now())
+	defer se.request(api.Event_CREATE_CONTAINER)()
 	s := se.sup
 	o := s.store.ObserveCreation(pod, ctr, time.Now())
 	if o.Replaced != nil {
@@ -82,6 +82,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	parts, members := v.parts(sel)
 	rpl, err := v.create(ctx, parts, members, &api.CreateContainerRequest{Pod: o.Pod, Container: o.Container})
 	if err != nil {
+		v.takeBack(parts)
 		s.forgetContainer(o.Ref)
 		return nil, nil, err
 	}

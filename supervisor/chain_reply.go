@@ -13,7 +13,7 @@ import (
 
 // updateContainer asks the selected plugins what else to update and merges their replies.
 func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
-	defer se.sup.metrics.request(api.Event_UPDATE_CONTAINER, time.Now())
+	defer se.request(api.Event_UPDATE_CONTAINER)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
@@ -50,7 +50,7 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 
 // stopContainer asks the selected plugins what to update when the container stops. A stop never fails because of a plugin.
 func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	defer se.sup.metrics.request(api.Event_STOP_CONTAINER, time.Now())
+	defer se.request(api.Event_STOP_CONTAINER)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	defer se.sup.store.SetStopped(o.Ref)
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
@@ -97,6 +97,21 @@ func (v *visit) bounded(parts []*part, updates []*api.ContainerUpdate) []*api.Co
 		}
 	}
 	return nil
+}
+
+// takeBack tells the plugins that were asked about a container's creation that it will not be, so that they free what they hold for it.
+func (v *visit) takeBack(parts []*part) {
+	e, ok := v.sup.store.Get(v.ref)
+	if !ok {
+		return
+	}
+	e.Pins = nil
+	for _, p := range parts {
+		if p.result.Delivered {
+			e.Pins = append(e.Pins, store.Pin{Plugin: p.h.policy.Name, Selected: true})
+		}
+	}
+	v.sup.tellGone(e, api.Event_REMOVE_CONTAINER)
 }
 
 // tellReplaced: a container with the id of one that is known is created, so the old one is gone; the plugins that know it are told.

@@ -2,11 +2,13 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -59,9 +61,21 @@ func (s *Supervisor) toldMissed(h *host, ref store.Ref) bool {
 	return false
 }
 
-// rejection records a deliberate refusal and returns the error of the request, unless the pod is protected from it.
-func (s *Supervisor) rejection(h *host, pod *api.PodSandbox, name naming, reason string) error {
-	honoured := !h.policy.Critical(pod)
+// refusable reports whether a plugin may make the event fail at all: a creation, an update, or what failurePolicyEvents adds; never what lets a pod end.
+func (h *host) refusable(e api.Event) bool {
+	switch e {
+	case api.Event_CREATE_CONTAINER, api.Event_UPDATE_CONTAINER, api.Event_VALIDATE_CONTAINER_ADJUSTMENT:
+		return true
+	case api.Event_RUN_POD_SANDBOX, api.Event_UPDATE_POD_SANDBOX, api.Event_START_CONTAINER:
+		return slices.ContainsFunc(h.policy.Spec.FailurePolicyEvents, func(n policy.EventName) bool { return n.Event() == e })
+	default:
+		return false
+	}
+}
+
+// rejection records a deliberate refusal and returns the error of the request, unless the event or the pod is protected from it.
+func (s *Supervisor) rejection(h *host, e api.Event, pod *api.PodSandbox, name naming, reason string) error {
+	honoured := h.refusable(e) && !h.policy.Critical(pod)
 	s.emit(Rejection{
 		Plugin: h.policy.Name, Team: h.policy.Team, Namespace: name.namespace, Pod: name.pod, Container: name.container, Reason: oneLine(reason), Honoured: honoured,
 	})

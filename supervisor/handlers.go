@@ -36,6 +36,7 @@ func (h *handlers) Configure(_ context.Context, _, runtime, version string) (api
 		info.RequestTimeout = api.DefaultPluginRequestTimeout
 	}
 	se.configured = true
+	se.timeout = info.RequestTimeout
 	se.budget = info.RequestTimeout - margin(info.RequestTimeout)
 	se.sup.runtime.Store(&info)
 	return se.mask, nil

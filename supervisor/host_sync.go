@@ -2,11 +2,14 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -62,6 +65,10 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		ctx, cancel := context.WithTimeout(context.Background(), h.policy.SynchronizeTimeout())
 		defer cancel()
 		updates, err := r.inst.Synchronize(ctx, snap.pods, snap.ctrs)
+		if out, ok := errors.AsType[*wire.NotInterestedError](wire.Decode(err)); ok {
+			h.leaveOut(out, snap)
+			err = nil
+		}
 		if err != nil {
 			h.syncFailed(e, fmt.Errorf("synchronize: %w", err))
 			return
@@ -81,6 +88,15 @@ func (h *host) synchronize(e plugin.Synchronize) {
 			},
 		})
 	})
+}
+
+// leaveOut takes back the selection of what the plugin does not want to hear of.
+func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) {
+	for _, r := range snap.refs {
+		if slices.Contains(out.Pods, r.Pod) || r.Container != "" && slices.Contains(out.Containers, r.Container) {
+			h.sup.store.Unpin(store.Ref(r), h.policy.Name)
+		}
+	}
 }
 
 func (h *host) syncFailed(e plugin.Synchronize, err error) {

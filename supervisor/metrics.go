@@ -99,9 +99,12 @@ func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {
 	return m
 }
 
-// request times one request of the runtime; use it with defer and the time of arrival.
-func (m *metrics) request(e api.Event, begin time.Time) {
-	m.requests.WithLabelValues(e.PrettyName()).Observe(time.Since(begin).Seconds())
+// request notes how long the answer to one request of the runtime took.
+func (m *metrics) request(e api.Event, took time.Duration, late bool) {
+	m.requests.WithLabelValues(e.PrettyName()).Observe(took.Seconds())
+	if late {
+		m.lateAnswers.WithLabelValues(e.PrettyName()).Inc()
+	}
 }
 
 func (m *metrics) runtimeConnected(i RuntimeInfo) {

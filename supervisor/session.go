@@ -104,6 +104,8 @@ type session struct {
 	synced     bool
 	ready      chan struct{} // closed by the runtime's Synchronize
 	giveUp     bool
+	timeout    time.Duration // the runtime's, for one request
+	flow       flow
 }
 
 var errLost = errors.New("the runtime closed the connection")
@@ -117,7 +119,7 @@ func (se *session) run(ctx context.Context) error {
 		return err
 	}
 	conn = &stallConn{Conn: conn, limit: writeStall}
-	sctx, end := context.WithCancel(ctx)
+	sctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx ends the session only after finish
 	defer end()
 	se.ctx, se.ready = sctx, make(chan struct{})
 	closed := make(chan struct{})
@@ -163,8 +165,19 @@ func (se *session) run(ctx context.Context) error {
 		case <-closed:
 			return errLost
 		case <-ctx.Done():
+			se.finish()
 			return ctx.Err()
 		}
+	}
+}
+
+// finish lets the requests that are being answered end, so that the connection closes between two of them.
+func (se *session) finish() {
+	limit := time.NewTimer(max(se.timeout, margin(se.timeout)))
+	defer limit.Stop()
+	select {
+	case <-se.flow.quiet():
+	case <-limit.C:
 	}
 }
 

@@ -21,15 +21,14 @@ type health interface {
 }
 
 // serveHTTP serves /metrics, /healthz and /readyz in the background. An empty address listens nowhere.
-func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *prometheus.Registry, h health, log *zap.Logger) (<-chan error, error) {
-	errs := make(chan error, 1)
+func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *prometheus.Registry, h health, log *zap.Logger) error {
 	if address == "" {
-		return errs, nil
+		return nil
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, hintError{fmt.Errorf("metrics: %w", err), []string{"set metrics.address to a free address, or to \"\" for no listener"}}
+		return hintError{fmt.Errorf("metrics: %w", err), []string{"set metrics.address to a free address, or to \"\" for no listener"}}
 	}
 	log.Info("listening", zap.String("address", l.Addr().String()))
 	mux := http.NewServeMux()
@@ -42,14 +41,14 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *
 	}
 	parts.Go(func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			errs <- err
+			log.Error("metrics listener ended", zap.Error(err))
 		}
 	})
 	parts.Go(func() {
 		<-ctx.Done()
 		_ = srv.Close()
 	})
-	return errs, nil
+	return nil
 }
 
 // probe answers 200 "ok", or 503 with the reason.

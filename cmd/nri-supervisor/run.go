@@ -18,6 +18,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
 
@@ -111,26 +112,33 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stopSide()
-	httpErr, err := serveHTTP(side, &parts, spec.Metrics.Address, registry, sup, log)
-	if err != nil {
+	if err := serveHTTP(side, &parts, spec.Metrics.Address, registry, sup, log); err != nil {
 		return err
 	}
-	var adminErr <-chan error
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	parts.Go(func() { // a part that fails on the way is told and leaves the plugins running
-		for {
-			select {
-			case err := <-httpErr:
-				log.Error("metrics listener ended", zap.Error(err))
-			case err := <-adminErr:
-				log.Error("admin socket ended", zap.Error(err))
-			case <-side.Done():
-				return
-			}
-		}
-	})
+	if err := serveAdmin(side, &parts, spec.Admin.Socket, sup, log); err != nil {
+		return err
+	}
 	return sup.Run(ctx)
+}
+
+// serveAdmin serves the admin socket in the background, once it listens.
+func serveAdmin(ctx context.Context, parts *sync.WaitGroup, socket string, sup *supervisor.Supervisor, log *zap.Logger) error {
+	listening, ended := make(chan struct{}), make(chan error, 1)
+	parts.Go(func() {
+		ended <- admin.Serve(ctx, socket, sup, admin.Options{
+			Listening: func() { close(listening) },
+			Denied: func(d admin.Denial) {
+				log.Warn("admin request denied", zap.Uint32("uid", d.UID), zap.Int("pid", d.PID), zap.String("path", d.Path))
+			},
+			Problem: func(text string) { log.Warn("admin socket", zap.String("problem", text)) },
+		})
+	})
+	select {
+	case <-listening:
+		return nil
+	case err := <-ended:
+		return err
+	}
 }
 
 // prepareRunDir makes the run directory and reports whether this is the first run since the boot: the directory is on a file system that a boot empties, or the boot id differs.

@@ -19,13 +19,13 @@ func (m *Machine) call(r Request) {
 			m.overflow(r)
 			return
 		}
-		l.queue = append(l.queue, r)
+		l.queue = append(l.queue, l.item(r))
 		m.pump()
 		return
 	}
-	l.waiting = append(l.waiting, r)
+	l.waiting = append(l.waiting, l.item(r))
 	m.pump()
-	if slices.ContainsFunc(l.waiting, func(w Request) bool { return w.ID == r.ID }) {
+	if slices.ContainsFunc(l.waiting, func(w item) bool { return w.ID == r.ID }) {
 		m.arm(Timer{Kind: Share, ID: r.ID}, r.Deadline.Sub(m.now))
 	}
 }
@@ -33,17 +33,23 @@ func (m *Machine) call(r Request) {
 // gate is why a call cannot even wait. None: it may.
 func (m *Machine) gate(r Request) breaker.Reason {
 	l := &m.life
+	busy := r.Blocking && m.lane.inflight != nil && m.lane.inflight.overtime
 	switch l.phase {
 	case Ready:
 		if l.hold != breaker.ReasonNone {
 			return l.hold
 		}
-		if f := m.lane.inflight; f != nil && f.abandoned && r.Blocking {
+		if busy {
 			return breaker.ReasonBusy
 		}
 		return breaker.ReasonNone
 	case Syncing:
-		if l.session != 0 && (!r.Blocking || m.now.Before(l.patience)) {
+		switch {
+		case l.session == 0:
+			return breaker.ReasonNotReady
+		case busy: // the synchronization waits for the same call
+			return breaker.ReasonBusy
+		case !r.Blocking || m.now.Before(l.patience):
 			return breaker.ReasonNone // notifications cost nobody time; what the snapshot does not contain is withheld
 		}
 		return breaker.ReasonNotReady
@@ -55,38 +61,50 @@ func (m *Machine) gate(r Request) breaker.Reason {
 
 // refuse answers a call that was not sent.
 func (m *Machine) refuse(r Request, reason breaker.Reason) {
-	if m.life.alive && reason == breaker.ReasonNotReady {
-		m.life.dirty = true
+	if m.life.syncing {
+		m.life.dirty = true // the snapshot under way does not tell it either
 	}
+	m.lane.notSent(r)
 	m.emit(Answer{ID: r.ID, Result: Result{Refused: reason}})
+}
+
+// refuseWaiting answers every blocking call that has not been sent.
+func (m *Machine) refuseWaiting(reason breaker.Reason) {
+	l := &m.lane
+	for _, w := range l.waiting {
+		m.refuse(w.Request, reason)
+	}
+	l.waiting = l.waiting[:0]
+}
+
+// refuseQueue answers every notification that has not been sent. Notes to forget go too: an epoch begins before anything else is told.
+func (m *Machine) refuseQueue(reason breaker.Reason) {
+	l := &m.lane
+	for _, q := range l.queue {
+		if q.ID != 0 {
+			m.refuse(q.Request, reason)
+		}
+	}
+	l.queue = l.queue[:0]
 }
 
 // refuseAll answers every call that has not been sent.
 func (m *Machine) refuseAll(reason breaker.Reason) {
-	l := &m.lane
-	for _, r := range l.waiting {
-		m.refuse(r, reason)
-	}
-	for _, r := range l.queue {
-		m.refuse(r, reason)
-	}
-	l.waiting, l.queue = l.waiting[:0], l.queue[:0]
+	m.refuseWaiting(reason)
+	m.refuseQueue(reason)
 }
 
 // overflow drops the queue: the plugin has lost count, so it is synchronized before it gets anything again.
 func (m *Machine) overflow(r Request) {
+	l := &m.life
+	if l.phase == Ready {
+		m.holdBack(breaker.ReasonQueueOverflow)
+		m.armResync(m.untilResync())
+	} else {
+		l.overflowed = l.syncing // a snapshot that has not been taken yet tells it all
+		m.refuseQueue(breaker.ReasonQueueOverflow)
+	}
 	m.refuse(r, breaker.ReasonQueueOverflow)
-	l := &m.lane
-	for _, q := range l.queue {
-		m.refuse(q, breaker.ReasonQueueOverflow)
-	}
-	l.queue = l.queue[:0]
-	if m.life.phase != Ready {
-		m.life.dirty = true
-		return
-	}
-	m.life.hold = breaker.ReasonQueueOverflow
-	m.armResync(m.untilResync())
 }
 
 // pump asks the guard about the next call, if one can be sent.
@@ -94,118 +112,142 @@ func (m *Machine) pump() {
 	l := &m.lane
 	for m.life.phase == Ready && l.inflight == nil && l.asking == nil {
 		r, ok := l.next()
-		if !ok {
+		switch {
+		case !ok:
 			return
-		}
-		if m.life.hold != breaker.ReasonNone {
-			m.refuse(r, m.life.hold)
-			continue
-		}
-		if l.withheld(r) {
+		case r.ID == 0:
+			l.forget(r.Ref)
+		case l.withheld(r):
+			l.notSent(r)
 			m.emit(Answer{ID: r.ID})
-			continue
-		}
-		if r.Blocking && !r.Deadline.After(m.now) {
+		case r.Blocking && !r.Deadline.After(m.now):
 			m.refuse(r, breaker.ReasonBudget)
-			continue
+		default:
+			l.asking = &ask{Request: r}
+			m.emit(Admit{ID: r.ID, PodKey: r.PodKey})
 		}
-		l.asking = &r
-		m.emit(Admit{ID: r.ID, PodKey: r.PodKey})
-		return
 	}
+}
+
+// asked takes the call that the guard has answered about.
+func (m *Machine) asked(id CallID) *ask {
+	a := m.lane.asking
+	if a == nil || a.ID != id {
+		m.violation("the guard's answer about a call that it was not asked about")
+		return nil
+	}
+	m.lane.asking = nil
+	return a
 }
 
 func (m *Machine) admitted(id CallID) {
-	l := &m.lane
-	if l.asking == nil || l.asking.ID != id {
-		m.violation("admission of a call that nobody asked about")
+	a := m.asked(id)
+	if a == nil {
 		return
 	}
-	r := *l.asking
-	l.asking = nil
-	timeout, cut := r.Timeout, false
-	if r.Blocking {
-		if left := r.Deadline.Sub(m.now); left < timeout {
-			timeout, cut = left, true
-		}
+	reason := breaker.ReasonNone
+	switch { // what happened since the guard was asked
+	case m.life.phase != Ready:
+		reason = m.downReason()
+	case m.life.hold != breaker.ReasonNone:
+		reason = m.life.hold
+	case a.Blocking && !a.Deadline.After(m.now):
+		reason = breaker.ReasonBudget
 	}
-	l.inflight = &flight{Request: r, cut: cut, timeout: int64(timeout)}
-	m.emit(Send{Inc: m.life.inc, ID: id, Timeout: timeout})
-	m.arm(Timer{Kind: Timeout, Inc: m.life.inc, ID: id}, timeout)
+	if a.canceled || reason != breaker.ReasonNone {
+		m.emit(Verdict{ID: id, Outcome: breaker.OutcomeCanceled})
+		m.emit(Back{ID: id})
+		if a.canceled {
+			m.answerCanceled(a.Request)
+		} else {
+			m.refuse(a.Request, reason)
+		}
+		m.pump()
+		return
+	}
+	f := &flight{Request: a.Request, sent: m.now, limit: a.Timeout}
+	if left := a.Deadline.Sub(m.now); a.Blocking && left < f.limit {
+		f.limit, f.cut = left, left < f.limit-f.limit/cutShare
+	}
+	m.lane.inflight = f
+	m.emit(Send{Inc: m.life.inc, ID: id, Timeout: f.limit})
+	m.arm(Timer{Kind: Timeout, Inc: m.life.inc, ID: id}, f.limit)
 }
 
 func (m *Machine) refused(in Refused) {
-	l := &m.lane
-	if l.asking == nil || l.asking.ID != in.ID {
-		m.violation("refusal of a call that nobody asked about")
+	a := m.asked(in.ID)
+	if a == nil {
 		return
 	}
-	r := *l.asking
-	l.asking = nil
-	if in.Reason == breaker.ReasonBreakerOpen && m.life.hold == breaker.ReasonNone { // it opened before this incarnation was ready
-		m.life.hold = breaker.ReasonBreakerOpen
+	if in.Reason == breaker.ReasonBreakerOpen && m.life.phase == Ready && m.life.hold == breaker.ReasonNone { // it opened before this incarnation was ready
+		m.holdBack(breaker.ReasonBreakerOpen)
 		if !in.Manual {
 			m.armResync(m.untilResync())
 		}
 	}
-	m.refuse(r, in.Reason)
+	if a.canceled {
+		m.answerCanceled(a.Request)
+	} else {
+		m.refuse(a.Request, in.Reason)
+	}
 	m.pump()
 }
 
-// abandon answers the caller of the call in flight while the plugin still works on it.
-func (m *Machine) abandon(o breaker.Outcome) {
+// conclude answers the caller of the call in flight, which may go on in the plugin.
+func (m *Machine) conclude(o breaker.Outcome) {
 	f := m.lane.inflight
-	f.abandoned = true
+	f.answered = true
 	m.lane.delivered(f.Request, o)
 	m.emit(Verdict{ID: f.ID, Outcome: o})
 	m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: o}})
-	m.arm(Timer{Kind: Overdue, Inc: m.life.inc, ID: f.ID}, f.Overdue-time.Duration(f.timeout))
-	for _, w := range m.lane.waiting {
-		m.refuse(w, breaker.ReasonBusy)
-	}
-	m.lane.waiting = m.lane.waiting[:0]
-	m.stopWhenIdle()
 }
 
+// timedOut: the call in flight has used its time. Nobody waits for it any more, and nobody waits behind it.
 func (m *Machine) timedOut(id CallID) bool {
 	f := m.lane.inflight
-	if f == nil || f.ID != id || f.abandoned {
+	if f == nil || f.ID != id || f.overtime {
 		return false
 	}
-	o := breaker.OutcomeTimeout
-	if f.cut {
-		o = breaker.OutcomeBudget
+	f.overtime = true
+	if !f.answered {
+		o := breaker.OutcomeTimeout
+		if f.cut {
+			o = breaker.OutcomeBudget
+		}
+		m.conclude(o)
 	}
-	m.abandon(o)
+	m.arm(Timer{Kind: Overdue, Inc: m.life.inc, ID: id}, f.sent.Add(f.Overdue).Sub(m.now))
+	m.refuseWaiting(breaker.ReasonBusy)
+	m.stopWhenIdle()
 	return true
 }
 
 func (m *Machine) shareOver(id CallID) bool {
-	l := &m.lane
-	i := slices.IndexFunc(l.waiting, func(w Request) bool { return w.ID == id })
-	if i < 0 {
+	r, ok := m.lane.takeWaiting(id)
+	if !ok {
 		return false
 	}
-	r := l.waiting[i]
-	l.waiting = slices.Delete(l.waiting, i, i+1)
 	reason := breaker.ReasonNotReady
-	if m.life.phase == Ready {
+	switch {
+	case m.life.phase == Ready:
 		reason = breaker.ReasonBusy
+	case m.life.onePatience: // the next event must not wait in vain as well
+		m.life.patience = time.Time{}
 	}
 	m.refuse(r, reason)
 	return true
 }
 
+// overdue: the call in flight is a hang.
 func (m *Machine) overdue(id CallID) bool {
 	f := m.lane.inflight
 	if f == nil || f.ID != id {
 		return false
 	}
-	if m.life.stopping {
-		return true
+	if !m.life.stopping {
+		m.emit(GuardHung{PodKey: f.PodKey})
+		m.kill(KillHung)
 	}
-	m.emit(GuardHung{PodKey: f.PodKey})
-	m.kill(KillHung)
 	return true
 }
 
@@ -219,7 +261,7 @@ func (m *Machine) returned(in Returned) {
 		return
 	}
 	m.lane.inflight = nil
-	if f.abandoned {
+	if f.answered {
 		m.emit(Back{ID: f.ID, Late: true})
 	} else {
 		m.lane.delivered(f.Request, in.Outcome)
@@ -232,17 +274,56 @@ func (m *Machine) returned(in Returned) {
 	m.pump()
 }
 
+// lost ends the call that was in the plugin when its process went.
+func (m *Machine) lost() {
+	f := m.lane.inflight
+	m.lane.inflight = nil
+	switch {
+	case f == nil:
+	case f.answered:
+		m.emit(Back{ID: f.ID})
+	default:
+		m.emit(Verdict{ID: f.ID, Outcome: breaker.OutcomeUnavailable})
+		m.emit(Back{ID: f.ID})
+		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeUnavailable}})
+	}
+	m.lane.beginEpoch()
+}
+
 // cancel: the runtime that asked is gone.
 func (m *Machine) cancel(id CallID) {
 	l := &m.lane
-	if i := slices.IndexFunc(l.waiting, func(w Request) bool { return w.ID == id }); i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
-		m.emit(Answer{ID: id, Result: Result{Delivered: true, Outcome: breaker.OutcomeCanceled}})
+	if r, ok := l.takeWaiting(id); ok {
+		m.answerCanceled(r)
 		return
 	}
-	if f := l.inflight; f != nil && f.ID == id && !f.abandoned {
-		m.abandon(breaker.OutcomeCanceled)
+	if a := l.asking; a != nil && a.ID == id {
+		a.canceled = true // answered when the guard has spoken, since its ticket ends first
+		return
+	}
+	if f := l.inflight; f != nil && f.ID == id && !f.answered {
+		m.conclude(breaker.OutcomeCanceled)
+		m.stopWhenIdle()
 		return
 	}
 	m.emit(Stale{Input: m.in})
+}
+
+// answerCanceled ends a call that was not sent because nobody waits for it any more.
+func (m *Machine) answerCanceled(r Request) {
+	if m.life.syncing {
+		m.life.dirty = true
+	}
+	m.lane.notSent(r)
+	m.emit(Answer{ID: r.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeCanceled}})
+}
+
+// removed: nothing more will be told of the ref. What is under way for its pod comes first, and a snapshot that is being taken may still contain it.
+func (m *Machine) removed(r Ref) {
+	l := &m.lane
+	if m.life.syncing || l.concerns(r) {
+		l.queue = append(l.queue, l.item(Request{Ref: r}))
+		return
+	}
+	l.forget(r)
 }

@@ -26,6 +26,7 @@ type Request struct {
 	Blocking bool          // the runtime waits; false: queued
 	Timeout  time.Duration // the plugin's own limit, counted from the send
 	Overdue  time.Duration // a call still running this long after the send is a hang
+	Share    time.Duration // blocking calls only: the time share, counted from the arrival of the call
 	Deadline time.Time     // blocking calls only: the end of the time share
 }
 
@@ -102,6 +103,9 @@ type (
 	Cancel struct{ ID CallID }
 	// Dropped says that the plugin's reply to the creation of Ref was not used after all (a conflict).
 	Dropped struct{ Ref Ref }
+	// Removed says that the runtime has removed the pod or container and that no further event will name it. Without it the machine remembers what it told to a plugin that
+	// does not subscribe to removals.
+	Removed struct{ Ref Ref }
 	// Timer says that an armed timer fired.
 	Timer struct {
 		Kind TimerKind
@@ -134,6 +138,7 @@ func (Refused) input()        {}
 func (Returned) input()       {}
 func (Cancel) input()         {}
 func (Dropped) input()        {}
+func (Removed) input()        {}
 func (Timer) input()          {}
 
 // TimerKind says what a timer is for.

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"slices"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -12,16 +13,31 @@ import (
 type knowledge uint8
 
 const (
-	seen     knowledge = iota + 1 // in the snapshot, or created with the plugin's work
+	told     knowledge = iota + 1 // in the snapshot
+	created                       // as a creation, with the plugin's work
 	released                      // the plugin was asked at its creation but its work was not used: it is told only what lets it free what it holds
 )
 
 // flight is the call that runs in the plugin.
 type flight struct {
 	Request
-	abandoned bool // its caller has been answered
-	cut       bool // its share was shorter than its timeout
-	timeout   int64
+	sent     time.Time
+	limit    time.Duration // what it was given, from sent
+	cut      bool          // that was notably shorter than the plugin's timeout
+	answered bool          // its caller has been answered
+	overtime bool          // the limit is over: the plugin is busy
+}
+
+// item is a call that waits, or a note to forget a ref when everything before it is done (then ID is 0).
+type item struct {
+	Request
+	seq uint64 // order of arrival
+}
+
+// ask is the call that the guard was asked about.
+type ask struct {
+	Request
+	canceled bool
 }
 
 // lane is the part of the state that is about deliveries.
@@ -30,15 +46,22 @@ type lane struct {
 	ctrs     map[Ref]knowledge
 	pods     map[string]knowledge
 	inflight *flight
-	asking   *Request  // the guard was asked about it and has not answered
-	waiting  []Request // blocking calls, oldest first
-	queue    []Request // notifications, oldest first
+	asking   *ask
+	waiting  []item // blocking calls, oldest first
+	queue    []item // notifications, oldest first
+	arrivals uint64
 }
 
 func (l *lane) init() {
 	l.mask = api.ValidEvents
 	l.ctrs = map[Ref]knowledge{}
 	l.pods = map[string]knowledge{}
+}
+
+// item numbers a request in the order of arrival.
+func (l *lane) item(r Request) item {
+	l.arrivals++
+	return item{Request: r, seq: l.arrivals}
 }
 
 // beginEpoch forgets what the plugin knew: the snapshot being taken now tells it anew.
@@ -50,14 +73,14 @@ func (l *lane) beginEpoch() {
 func (l *lane) known(mask api.EventMask, refs []Ref) {
 	l.mask = mask
 	for _, r := range refs {
-		l.see(r)
+		l.see(r, told)
 	}
 }
 
-func (l *lane) see(r Ref) {
-	l.pods[r.Pod] = seen
+func (l *lane) see(r Ref, k knowledge) {
+	l.pods[r.Pod] = k
 	if r.Container != "" {
-		l.ctrs[r] = seen
+		l.ctrs[r] = k
 	}
 }
 
@@ -67,6 +90,13 @@ func (l *lane) release(r Ref) {
 	}
 	if _, ok := l.pods[r.Pod]; !ok {
 		l.pods[r.Pod] = released
+	}
+}
+
+// dropped: the work that the plugin did at the creation of r is not used. A container that it knows from a snapshot, or not at all, stays as it is.
+func (l *lane) dropped(r Ref) {
+	if l.ctrs[r] == created {
+		l.ctrs[r] = released
 	}
 }
 
@@ -103,7 +133,7 @@ func (l *lane) withheld(r Request) bool {
 		k = l.pods[r.Ref.Pod]
 	}
 	switch k {
-	case seen:
+	case told, created:
 		return false
 	case released:
 		return !frees(r.Event)
@@ -127,51 +157,62 @@ func begins(e api.Event) bool {
 	return e == api.Event_CREATE_CONTAINER || e == api.Event_RUN_POD_SANDBOX
 }
 
+// ends reports whether nothing is told of a pod or container after the event.
+func ends(e api.Event) bool {
+	return e == api.Event_REMOVE_CONTAINER || e == api.Event_REMOVE_POD_SANDBOX
+}
+
 // delivered notes what the plugin knows after a call that was sent ended with o.
 func (l *lane) delivered(r Request, o breaker.Outcome) {
 	switch {
 	case begins(r.Event) && o == breaker.OutcomeSuccess:
-		l.see(r.Ref)
+		l.see(r.Ref, created)
 	case begins(r.Event):
 		l.release(r.Ref)
-	case r.Event == api.Event_REMOVE_CONTAINER || r.Event == api.Event_REMOVE_POD_SANDBOX:
+	case ends(r.Event):
 		l.forget(r.Ref)
 	}
 }
 
-// lost ends everything that was in the plugin when its process went, and returns the pod whose call was in flight.
-func (l *lane) lost(m *Machine) (podKey string) {
-	if f := l.inflight; f != nil {
-		l.inflight = nil
-		podKey = f.PodKey
-		if f.abandoned {
-			m.emit(Back{ID: f.ID})
-		} else {
-			m.emit(Verdict{ID: f.ID, Outcome: breaker.OutcomeUnavailable})
-			m.emit(Back{ID: f.ID})
-			m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeUnavailable}})
-		}
+// notSent notes what a call that was not sent means for what the plugin knows: after a removal nothing more is told, whatever became of it.
+func (l *lane) notSent(r Request) {
+	if ends(r.Event) {
+		l.forget(r.Ref)
 	}
-	l.beginEpoch()
-	return podKey
 }
 
-// next takes the call that is to be sent next: the oldest blocking call, but that pod's queued notifications first; else the oldest notification.
+// concerns reports whether a call is still under way that is about the pod of r.
+func (l *lane) concerns(r Ref) bool {
+	same := func(i item) bool { return i.Ref.Pod == r.Pod }
+	return l.inflight != nil && l.inflight.Ref.Pod == r.Pod || l.asking != nil && l.asking.Ref.Pod == r.Pod ||
+		slices.ContainsFunc(l.queue, same) || slices.ContainsFunc(l.waiting, same)
+}
+
+// takeWaiting removes the waiting call with this id.
+func (l *lane) takeWaiting(id CallID) (Request, bool) {
+	i := slices.IndexFunc(l.waiting, func(w item) bool { return w.ID == id })
+	if i < 0 {
+		return Request{}, false
+	}
+	r := l.waiting[i].Request
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return r, true
+}
+
+// next takes the call that is to be sent next: the oldest blocking call, but what was queued for that pod before it first; else the oldest notification.
 func (l *lane) next() (Request, bool) {
+	from, i := &l.queue, 0
 	if len(l.waiting) > 0 {
 		w := l.waiting[0]
-		if i := slices.IndexFunc(l.queue, func(q Request) bool { return q.Ref.Pod == w.Ref.Pod }); i >= 0 {
-			q := l.queue[i]
-			l.queue = slices.Delete(l.queue, i, i+1)
-			return q, true
+		i = slices.IndexFunc(l.queue, func(q item) bool { return q.Ref.Pod == w.Ref.Pod && q.seq < w.seq })
+		if i < 0 {
+			from, i = &l.waiting, 0
 		}
-		l.waiting = slices.Delete(l.waiting, 0, 1)
-		return w, true
 	}
-	if len(l.queue) > 0 {
-		q := l.queue[0]
-		l.queue = slices.Delete(l.queue, 0, 1)
-		return q, true
+	if len(*from) == 0 {
+		return Request{}, false
 	}
-	return Request{}, false
+	r := (*from)[i].Request
+	*from = slices.Delete(*from, i, i+1)
+	return r, true
 }

@@ -17,6 +17,9 @@ const (
 	// QueueLimit is how many notifications may wait for one plugin. Beyond it the queue is dropped and the plugin is synchronized again. A stopped pod leaves about ten
 	// notifications, so this covers a burst of a hundred pods; at most about 100 bytes each.
 	QueueLimit = 1024
+	// cutShare: a call that got less than its timeout by no more than one part in this many is judged as if it had got all of it. The rest is the way from the caller's
+	// clock to ours; without it no call that waits for its share would ever count as a timeout.
+	cutShare = 10
 )
 
 // Config is what the machine needs of a manifest. The zero value restarts without delay; use the manifest's defaults.
@@ -50,24 +53,29 @@ type Machine struct {
 // lifecycle is the part of the state that is about processes and synchronization.
 type lifecycle struct {
 	phase       Phase
+	started     bool // Start has been seen
 	want        want
 	inc         Incarnation
 	alive       bool // the incarnation is being launched or runs
 	inPlace     bool
 	configured  bool
-	stopping    bool // StopProcess or KillProcess was given for this incarnation
-	replace     bool // start the next incarnation without backoff
-	session     uint64
+	stopping    bool   // StopProcess or KillProcess was given for this incarnation
+	killed      bool   // KillProcess
+	replace     bool   // start the next incarnation without backoff
+	session     uint64 // of the runtime, 0 = none
 	sync        uint64 // number of the last synchronization
-	syncing     bool   // it is under way
+	syncing     bool   // it is under way: the snapshot has been taken
 	syncSession uint64
 	syncedAt    time.Time
 	patience    time.Time // until then calls wait for a synchronization
+	onePatience bool      // … and no longer than until the first of them waited in vain
 	hold        breaker.Reason
-	dirty       bool // something was missed while alive: tell it when the interval allows
+	dirty       bool // a call was refused since the snapshot was taken
+	overflowed  bool // the queue was dropped since then
 	resyncSeq   uint64
 	exits       []time.Time
 	backoff     time.Duration
+	looping     bool // a crash loop that no stable incarnation has ended yet
 }
 
 // New returns a machine in phase Stopped.
@@ -84,12 +92,12 @@ func (m *Machine) Phase() Phase { return m.life.phase }
 func (m *Machine) Incarnation() Incarnation { return m.life.inc }
 
 // InFlight reports the call that runs in the plugin and whether its caller was answered already, if there is one.
-func (m *Machine) InFlight() (ref Ref, event api.Event, abandoned, ok bool) {
+func (m *Machine) InFlight() (ref Ref, event api.Event, answered, ok bool) {
 	f := m.lane.inflight
 	if f == nil {
 		return Ref{}, api.Event_UNKNOWN, false, false
 	}
-	return f.Ref, f.Event, f.abandoned, true
+	return f.Ref, f.Event, f.answered, true
 }
 
 // Step takes one input and returns what is to be done, in order. The slice is valid until the next Step. now must not go backwards.
@@ -108,7 +116,9 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	case Cancel:
 		m.cancel(in.ID)
 	case Dropped:
-		m.lane.release(in.Ref)
+		m.lane.dropped(in.Ref)
+	case Removed:
+		m.removed(in.Ref)
 	case Timer:
 		m.timer(in)
 	case Start, Stop, Disable, Enable, Restart:
@@ -138,9 +148,7 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	case Opened:
 		m.opened(in)
 	case Reset:
-		if m.life.hold == breaker.ReasonBreakerOpen {
-			m.armResync(0)
-		}
+		m.reset()
 	default:
 		m.violation("undefined input")
 	}
@@ -188,12 +196,12 @@ func (m *Machine) timer(t Timer) {
 		}
 	case Stable:
 		if t.Inc == m.life.inc && m.life.phase == Ready {
-			m.life.exits, m.life.backoff = nil, 0
+			m.life.forgive()
 			return
 		}
 	case Resync:
 		if t.Inc == m.life.inc && t.Seq == m.life.resyncSeq && m.life.phase == Ready {
-			m.resync()
+			m.resyncDue()
 			return
 		}
 	case Timeout:

@@ -20,6 +20,7 @@ type Runtime struct {
 	tb     testing.TB
 	dir    string
 	nri    *adaptation.Adaptation
+	front  *proxy
 
 	mu       sync.Mutex
 	pods     map[string]*api.PodSandbox
@@ -57,7 +58,7 @@ func NewRuntime(tb testing.TB, options ...adaptation.Option) *Runtime {
 // Start starts the runtime again after a Stop, with the state that it had.
 func (r *Runtime) Start() {
 	opts := append([]adaptation.Option{
-		adaptation.WithSocketPath(r.Socket), adaptation.WithPluginPath(filepath.Join(r.dir, "none")), adaptation.WithPluginConfigPath(filepath.Join(r.dir, "none")),
+		adaptation.WithSocketPath(r.Socket + ".real"), adaptation.WithPluginPath(filepath.Join(r.dir, "none")), adaptation.WithPluginConfigPath(filepath.Join(r.dir, "none")),
 	}, r.options...)
 	a, err := adaptation.New("harness", "1.0.0", r.sync, r.update, opts...)
 	if err != nil {
@@ -70,12 +71,14 @@ func (r *Runtime) Start() {
 		r.tb.Fatal(err)
 	}
 	r.nri = a
+	r.front = newProxy(r.tb, r.Socket, r.Socket+".real")
 }
 
 // Stop ends the runtime: its socket and connections close.
 func (r *Runtime) Stop() {
 	if r.nri != nil {
 		r.nri.Stop()
+		r.front.close()
 		r.nri = nil
 	}
 }

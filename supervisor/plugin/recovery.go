@@ -1,0 +1,149 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+)
+
+// startSync begins a synchronization when a runtime is there to tell the state of.
+func (m *Machine) startSync() {
+	l := &m.life
+	if l.session == 0 || l.syncing || l.phase != Syncing || m.lane.inflight != nil {
+		return // a call in flight ends first: deliveries are serial
+	}
+	l.sync++
+	l.syncing, l.syncSession, l.dirty, l.overflowed = true, l.session, false, false
+	l.resyncSeq++ // what an armed resynchronization was to tell, this one tells
+	m.lane.beginEpoch()
+	m.emit(Synchronize{Inc: l.inc, Sync: l.sync, Configure: !l.configured})
+}
+
+func (m *Machine) synced(in Synced) {
+	l := &m.life
+	if !m.current(in.Inc) {
+		return
+	}
+	if in.Sync != l.sync || !l.syncing {
+		m.emit(Stale{Input: in})
+		return
+	}
+	l.syncing, l.configured = false, true
+	if l.phase != Syncing || l.session == 0 { // draining, or the runtime is gone: its return begins another
+		return
+	}
+	if l.syncSession != l.session { // the runtime changed meanwhile
+		if l.inPlace {
+			m.startSync()
+		} else {
+			m.replaceProcess()
+		}
+		return
+	}
+	m.lane.known(in.Mask, in.Known)
+	l.syncedAt = m.now
+	l.hold = breaker.ReasonNone
+	m.emit(GuardStarted{NewVersion: in.NewVersion})
+	m.become(Ready)
+	m.arm(Timer{Kind: Stable, Inc: l.inc}, m.cfg.StableAfter)
+	switch {
+	case l.overflowed:
+		m.holdBack(breaker.ReasonQueueOverflow)
+		m.armResync(ResyncInterval)
+	case l.dirty && l.inPlace:
+		// A stock plugin is not replaced for it: its next start would miss as much again. What it missed is recorded and withheld like any single miss.
+		m.armResync(ResyncInterval)
+	}
+	m.pump()
+}
+
+func (m *Machine) syncFailed(in SyncFailed) {
+	l := &m.life
+	if !m.current(in.Inc) {
+		return
+	}
+	if in.Sync != l.sync || !l.syncing {
+		m.emit(Stale{Input: in})
+		return
+	}
+	l.syncing = false
+	if l.phase == Syncing {
+		m.kill(KillSync)
+	}
+}
+
+func (m *Machine) runtimeUp(session uint64) {
+	l := &m.life
+	l.session = session
+	l.patience, l.onePatience = m.now.Add(SyncPatience), false
+	switch l.phase {
+	case Syncing:
+		if l.configured && !l.inPlace {
+			m.replaceProcess()
+			return
+		}
+		m.startSync()
+	case Ready:
+		m.resync()
+	case Stopped, Starting, Draining, Backoff, CrashLoop, Disabled:
+	}
+}
+
+func (m *Machine) runtimeDown() {
+	m.life.session = 0
+	if m.life.phase == Ready {
+		m.become(Syncing)
+	}
+	m.refuseAll(m.downReason())
+}
+
+// resync tells a plugin in service the state again: in place, or by a new incarnation where the plugin's contract does not allow a second Synchronize.
+func (m *Machine) resync() {
+	if !m.life.inPlace {
+		m.replaceProcess()
+		return
+	}
+	m.become(Syncing)
+	m.startSync()
+}
+
+// resyncDue is resync for what the plugin itself missed: one event at most waits for it in vain.
+func (m *Machine) resyncDue() {
+	m.life.patience, m.life.onePatience = m.now.Add(SyncPatience), true
+	m.resync()
+}
+
+// holdBack refuses every call until the plugin is synchronized again.
+func (m *Machine) holdBack(reason breaker.Reason) {
+	m.life.hold = reason
+	m.refuseAll(reason)
+}
+
+// opened: the plugin misses events from now on, so it is synchronized before it gets traffic again.
+func (m *Machine) opened(in Opened) {
+	if m.life.phase != Ready {
+		return // the next synchronization begins after it
+	}
+	m.holdBack(breaker.ReasonBreakerOpen)
+	if in.Manual {
+		m.life.resyncSeq++ // an armed resynchronization must not end the hold
+		return
+	}
+	m.armResync(max(in.After, m.untilResync()))
+}
+
+// reset: an operator closed the breaker.
+func (m *Machine) reset() {
+	if m.life.phase == Ready && m.life.hold == breaker.ReasonBreakerOpen {
+		m.armResync(m.untilResync())
+	}
+}
+
+func (m *Machine) untilResync() time.Duration {
+	return ResyncInterval - m.now.Sub(m.life.syncedAt)
+}
+
+func (m *Machine) armResync(after time.Duration) {
+	m.life.resyncSeq++
+	m.arm(Timer{Kind: Resync, Inc: m.life.inc, Seq: m.life.resyncSeq}, after)
+}

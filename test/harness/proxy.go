@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+)
+
+// proxy stands between plugins and the adaptation, which never closes the connections of external plugins by itself: a runtime's process would take them with it.
+type proxy struct {
+	l     net.Listener
+	to    string
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	shut  bool
+	wg    sync.WaitGroup
+}
+
+func newProxy(tb testing.TB, path, to string) *proxy {
+	tb.Helper()
+	_ = os.Remove(path)
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &proxy{l: l, to: to, conns: map[net.Conn]struct{}{}}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.serve(c) })
+		}
+	})
+	return p
+}
+
+func (p *proxy) serve(c net.Conn) {
+	up, err := net.Dial("unix", p.to)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	if !p.track(c, up) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.pipe(c, up) })
+	both.Go(func() { p.pipe(up, c) })
+	both.Wait()
+}
+
+// pipe copies one direction; the end of one ends both.
+func (p *proxy) pipe(dst, src net.Conn) {
+	_, _ = io.Copy(dst, src)
+	_ = dst.Close()
+	_ = src.Close()
+	p.mu.Lock()
+	delete(p.conns, src)
+	p.mu.Unlock()
+}
+
+func (p *proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.shut {
+			_ = c.Close()
+			continue
+		}
+		p.conns[c] = struct{}{}
+	}
+	return !p.shut
+}
+
+// close ends the listener and every connection.
+func (p *proxy) close() {
+	_ = p.l.Close()
+	p.mu.Lock()
+	p.shut = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
