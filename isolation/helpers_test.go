@@ -212,8 +212,9 @@ func beAHost(file string) int {
 	if err != nil {
 		return 1
 	}
+	// A plugin that would survive the end of its connection.
 	i, err := isolation.Start(context.Background(), isolation.Spec{
-		Name: "test", Index: "42", Path: exe, Env: []string{modeEnv + "=sdk"}, Protocol: isolation.GoPlugin, RunDir: filepath.Dir(file),
+		Name: "test", Index: "42", Path: exe, Env: []string{modeEnv + "=ignore-term"}, Protocol: isolation.NRI, RunDir: filepath.Dir(file),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

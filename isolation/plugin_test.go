@@ -28,8 +28,6 @@ func beAPlugin(mode string) int {
 		return serve(&testPlugin{})
 	case "stock": // a healthy plugin without the SDK, also when it is not started as one
 		return runStock(&testPlugin{})
-	case "stub": // a stock plugin that ends when its connection does
-		return runStock(&testPlugin{})
 	case "exit":
 		fmt.Fprintln(os.Stderr, "cannot read licence file")
 		return 7
@@ -85,7 +83,11 @@ func serve(p *testPlugin) int {
 }
 
 func runStock(p *testPlugin) int {
-	st, err := stub.New(p, stub.WithOnClose(func() { os.Exit(3) }))
+	st, err := stub.New(p, stub.WithOnClose(func() {
+		if !p.deaf {
+			os.Exit(3)
+		}
+	}))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

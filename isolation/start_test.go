@@ -129,6 +129,7 @@ func TestThePluginInheritsNothing(t *testing.T) {
 	}
 	defer func() { _ = leak.Close() }()
 	clearCloseOnExec(t, leak)
+	allowCoreDumps(t)
 
 	for _, protocol := range []isolation.Protocol{isolation.GoPlugin, isolation.NRI} {
 		t.Run(protocol.String(), func(t *testing.T) {

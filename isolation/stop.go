@@ -6,6 +6,8 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -64,7 +66,12 @@ func (i *Instance) askToShutDown(ctx context.Context) bool {
 		// The call may be stuck in a write, for as long as the connection is open.
 		_, _ = i.conn.plugin.Shutdown(ctx, &api.ShutdownRequest{}) // best effort, the signals follow
 		control, err := i.control()
-		willExit <- err == nil && control.Stop(ctx) == nil
+		if err != nil {
+			willExit <- false
+			return
+		}
+		// A plugin that obeys quickly may be gone before its answer is out.
+		willExit <- status.Code(control.Stop(ctx)) != codes.Unimplemented
 	})
 	if !started {
 		return true
