@@ -8,7 +8,7 @@ import (
 
 // compiled is what a manifest compiles to.
 type compiled struct {
-	selection
+	selectors
 	// events is the narrowing of the subscription, 0 for none; blocking and fails are sets of events.
 	events, blocking, fails api.EventMask
 	// timeouts is indexed by event.

@@ -74,6 +74,9 @@ func (s fieldSet) has(f Field) bool { return s&f.bit() != 0 }
 
 // list returns the fields of the set in NRI's order.
 func (s fieldSet) list() []Field {
+	if s == 0 {
+		return nil
+	}
 	var out []Field
 	for _, f := range append(Fields(), FieldUnknown) {
 		if s.has(f) {

@@ -2,22 +2,19 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/containerd/nri/pkg/api"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selection is a compiled selector together with the team's ceiling.
-type selection struct {
+// selectors is a compiled selector together with the team's ceiling.
+type selectors struct {
 	// teamNamespaces is the team's ceiling; nil is no ceiling.
 	teamNamespaces   globs
 	include, exclude globs
 	// labels is nil when podSelector is not given.
-	labels          labels.Selector
+	labels          podLabels
 	runtimeHandlers []string
 	names, images   globs
 	conditions      []condition
@@ -25,8 +22,8 @@ type selection struct {
 }
 
 // compileSelector compiles the selector, reporting what is wrong with it.
-func (d *document) compileSelector(path string, s *Selector, env *celEnv) selection {
-	var out selection
+func (d *document) compileSelector(path string, s *Selector, env *celEnv) selectors {
+	var out selectors
 	if s == nil {
 		return out
 	}
@@ -56,32 +53,6 @@ func (d *document) compileSelector(path string, s *Selector, env *celEnv) select
 		out.when = d.compileWhen(path+".when", s.When)
 	}
 	return out
-}
-
-// compileLabels compiles a label selector with Kubernetes' own code. When that refuses, the parts are
-// tried in order, so that the message names the first bad one.
-func (d *document) compileLabels(path string, s *metav1.LabelSelector) labels.Selector {
-	sel, err := metav1.LabelSelectorAsSelector(s)
-	if err == nil {
-		return sel
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		one := &metav1.LabelSelector{MatchLabels: map[string]string{key: s.MatchLabels[key]}}
-		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
-			d.errorf(childPath(path+".matchLabels", key), "write a valid label key and value", "%v", err)
-			return labels.Nothing()
-		}
-	}
-	for i, e := range s.MatchExpressions {
-		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
-		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
-			d.errorf(indexPath(path+".matchExpressions", i),
-				"write key, operator In or NotIn with values, or operator Exists or DoesNotExist without", "%v", err)
-			return labels.Nothing()
-		}
-	}
-	d.errorf(path, "write a label selector as in Kubernetes", "%v", err)
-	return labels.Nothing()
 }
 
 // MatchPod decides whether the plugin hears of the pod's own events. Container parts are not looked at.
@@ -136,7 +107,7 @@ func (p *Plugin) matchesNamespace(pod *api.PodSandbox) bool {
 }
 
 func (p *Plugin) matchesLabels(pod *api.PodSandbox) bool {
-	return p.labels == nil || p.labels.Matches(labels.Set(pod.GetLabels()))
+	return p.labels.match(pod.GetLabels())
 }
 
 func (p *Plugin) matchesHandler(pod *api.PodSandbox) bool {
@@ -160,7 +131,7 @@ func (p *Plugin) ExplainPod(pod *api.PodSandbox) []PartResult {
 		{Part: PartTeam, Given: p.teamNamespaces != nil, Matched: p.matchesTeam(pod), Detail: shown + listed("team may see", p.teamNamespaces)},
 		{Part: PartNamespaces, Given: len(p.include)+len(p.exclude) > 0, Matched: p.matchesNamespace(pod),
 			Detail: shown + listed("include", p.include) + listed("exclude", p.exclude)},
-		{Part: PartPodSelector, Given: p.labels != nil, Matched: p.matchesLabels(pod), Detail: p.explainLabels(pod)},
+		{Part: PartPodSelector, Given: p.labels != nil, Matched: p.matchesLabels(pod), Detail: p.labels.explain(pod.GetLabels())},
 		{Part: PartRuntimeHandlers, Given: len(p.runtimeHandlers) > 0, Matched: p.matchesHandler(pod),
 			Detail: fmt.Sprintf("runtime handler %q, wanted one of %q", pod.GetRuntimeHandler(), p.runtimeHandlers)},
 	}
@@ -208,23 +179,4 @@ func listed(name string, gs globs) string {
 		patterns[i] = g.pattern
 	}
 	return fmt.Sprintf(", %s %q", name, patterns)
-}
-
-func (p *Plugin) explainLabels(pod *api.PodSandbox) string {
-	if p.labels == nil {
-		return ""
-	}
-	requirements, selectable := p.labels.Requirements()
-	if !selectable {
-		return "nothing matches"
-	}
-	for _, r := range requirements {
-		if !r.Matches(labels.Set(pod.GetLabels())) {
-			if v, ok := pod.GetLabels()[r.Key()]; ok {
-				return fmt.Sprintf("%s: the pod has %s=%s", r.String(), r.Key(), v)
-			}
-			return fmt.Sprintf("%s: the pod has no label %s", r.String(), r.Key())
-		}
-	}
-	return p.labels.String()
 }

@@ -74,7 +74,7 @@ func TestTheTeamsCeilingCannotBeWidenedByTheManifestOrThePod(t *testing.T) {
 func TestAnEmptyNamespaceMatchesOnlyTheStar(t *testing.T) {
 	t.Parallel()
 	for selector, want := range map[string]bool{
-		"{}": true,
+		"{}":                                               true,
 		`{namespaces: {include: ["*"]}}`:                   true,
 		`{namespaces: {include: ["a", "*"]}}`:              true,
 		`{namespaces: {include: ["**"]}}`:                  false,

@@ -24,6 +24,9 @@ func didYouMean(word string, known []string) string {
 // nearest returns the known word that differs least from the word, if the difference looks like
 // a slip: at most a third of the letters, upper and lower case being the same.
 func nearest(word string, known []string) string {
+	if len(word) > 64 {
+		return "" // a pasted paragraph is nobody's slip
+	}
 	best, bestDistance := "", max(len(word)/3, 1)+1
 	for _, k := range known {
 		d := distance(strings.ToLower(word), strings.ToLower(k))
@@ -36,10 +39,6 @@ func nearest(word string, known []string) string {
 
 // distance counts the insertions, deletions, replacements and swaps of neighbours that make b of a.
 func distance(a, b string) int {
-	// Only names are compared; a pasted paragraph is nobody's slip.
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
 	before, last, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

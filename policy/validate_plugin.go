@@ -40,7 +40,7 @@ func (b *builder) buildPlugin(c *candidate) {
 		d.errorf("spec.selector", "write selector: {} to select everything that the team may see", "the selector is missing")
 	}
 	d.validateValues("spec", &p.Spec)
-	p.selection = d.compileSelector("spec.selector", p.Spec.Selector, &b.cel)
+	p.selectors = d.compileSelector("spec.selector", p.Spec.Selector, &b.cel)
 	d.rejectUnsupported(KindPlugin, "spec", p.Spec, defaultPluginSpec())
 	if p.Spec.Sandbox.Profile == ProfileStandard && d.written("spec.sandbox.profile") && !d.failedUnder("spec.sandbox.profile") {
 		d.warnf("spec.sandbox.profile", "", "this version starts the plugin with profile none; a later one confines it")

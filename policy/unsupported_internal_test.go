@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// notDefault gives, for each row of the table of unsupported fields, a value that is not the default.
+func notDefault(kind string) map[string]string {
+	if kind == KindSupervisor {
+		return map[string]string{
+			"spec.runtime.validate":       "runtime: {validate: true}",
+			"spec.metrics.tls":            "metrics: {tls: {keyFile: /x}}",
+			"spec.admin.roles":            "admin: {roles: {admin: []}}",
+			"spec.audit":                  "audit: {maxSize: 1Mi}",
+			"spec.tracing":                "tracing: {ratio: 1}",
+			"spec.requiredPlugins":        "requiredPlugins: [x]",
+			"spec.teams.*.minimumProfile": "teams: {t: {minimumProfile: none}}",
+			"spec.teams.*.resources":      "teams: {t: {resources: {limits: {cpu: 1}}}}",
+			"spec.teams.*.laneShare":      "teams: {t: {laneShare: {ratio: 0}}}",
+		}
+	}
+	return map[string]string{
+		"spec.attach":                     "attach: {allowUIDs: [0]}",
+		"spec.permissions.override":       "permissions: {override: true}",
+		"spec.permissions.env":            "permissions: {env: {names: [A]}}",
+		"spec.permissions.mounts":         "permissions: {mounts: {sources: [/x]}}",
+		"spec.permissions.annotations":    "permissions: {annotations: {keys: [a]}}",
+		"spec.permissions.devices":        "permissions: {devices: {paths: [/dev/x]}}",
+		"spec.permissions.rules":          "permissions: {rules: [{name: a, expression: 'true'}]}",
+		"spec.updateStrategy.type":        "updateStrategy: {type: Recreate}",
+		"spec.resources":                  "resources: {limits: {pids: 64}}",
+		"spec.sandbox.profile":            "sandbox: {profile: strict}",
+		"spec.sandbox.user":               "sandbox: {user: nobody}",
+		"spec.sandbox.group":              "sandbox: {group: nogroup}",
+		"spec.sandbox.supplementalGroups": "sandbox: {supplementalGroups: [video]}",
+		"spec.sandbox.capabilities.add":   "sandbox: {capabilities: {add: [NET_ADMIN]}}",
+		"spec.sandbox.capabilities.drop":  "sandbox: {capabilities: {drop: [ALL]}}",
+		"spec.sandbox.network":            "sandbox: {network: none}",
+		"spec.sandbox.readOnlyPaths":      "sandbox: {readOnlyPaths: [/x]}",
+		"spec.sandbox.readWritePaths":     "sandbox: {readWritePaths: [/x]}",
+		"spec.sandbox.seccomp":            "sandbox: {seccomp: unconfined}",
+	}
+}
+
+func TestEachFieldThatIsNotEnforcedIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{KindSupervisor, KindPlugin} {
+		values := notDefault(kind)
+		if len(values) != len(unsupported(kind)) {
+			t.Errorf("%s: %d rows, %d values", kind, len(unsupported(kind)), len(values))
+		}
+		for _, row := range unsupported(kind) {
+			docs, problems := parseDocuments(SourceFile{Path: "f", Data: []byte("spec: {" + values[row.path] + "}")})
+			if len(problems) > 0 || len(docs) != 1 {
+				t.Errorf("%s: %v", row.path, problems)
+				continue
+			}
+			d := &document{root: docs[0], places: map[string]place{}}
+			if kind == KindSupervisor {
+				spec := defaultSupervisorSpec()
+				d.decode("spec", docs[0].get("spec"), reflect.ValueOf(&spec).Elem(), "")
+				d.rejectUnsupported(kind, "spec", spec, defaultSupervisorSpec())
+			} else {
+				spec := defaultPluginSpec()
+				d.decode("spec", docs[0].get("spec"), reflect.ValueOf(&spec).Elem(), "")
+				d.rejectUnsupported(kind, "spec", spec, defaultPluginSpec())
+			}
+			want := strings.ReplaceAll(row.path, "*", "t") + ": not supported yet by this version: " + row.missing
+			if len(d.problems) != 1 || !strings.Contains(d.problems[0].Error(), want) {
+				t.Errorf("%s: %v", row.path, d.problems)
+			}
+		}
+	}
+}
