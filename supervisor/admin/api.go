@@ -8,9 +8,9 @@ import (
 
 // API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block.
 type API interface {
-	// Status returns the state of everything.
+	// Status returns the state of everything. What it returns is the caller's.
 	Status() supervisor.Status
-	// Missed lists the living containers that run without a plugin's work.
+	// Missed lists the living containers that run without a plugin's work, ordered by namespace, pod, container and plugin.
 	Missed() []supervisor.MissedWork
 	// Act carries out one of [Actions] on a plugin. For a plugin that it does not host it returns an error that wraps supervisor.ErrUnknownPlugin. uid is who asked.
 	Act(plugin, action string, uid uint32) error

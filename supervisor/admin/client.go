@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -77,6 +78,9 @@ func (c *Client) Missed(ctx context.Context) ([]supervisor.MissedWork, error) {
 // Act carries out one of [Actions] on a plugin. It returns when the supervisor has taken note, not when the effect is over.
 func (c *Client) Act(ctx context.Context, plugin, action string) (ActionReply, error) {
 	var out ActionReply
+	if strings.Trim(plugin, ".") == "" { // no plugin's name, but a path of another meaning
+		return out, &RequestError{Status: http.StatusNotFound, Message: fmt.Sprintf("no such plugin: %q", plugin)}
+	}
 	err := c.do(ctx, http.MethodPost, "/v1/plugins/"+url.PathEscape(plugin)+"/"+url.PathEscape(action), nil, &out)
 	return out, err
 }
@@ -109,7 +113,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return c.explain(ctx, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing was written
+	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	switch {
 	case err != nil:

@@ -77,8 +77,8 @@ func only(method string, e endpoint) http.Handler {
 }
 
 func answerError(w http.ResponseWriter, err error) {
-	var he httpError
-	if !errors.As(err, &he) {
+	he, ok := errors.AsType[httpError](err)
+	if !ok {
 		he = httpError{http.StatusInternalServerError, ErrorReply{Error: err.Error()}}
 	}
 	answer(w, he.code, he.reply)
@@ -103,19 +103,16 @@ func answer(w http.ResponseWriter, code int, reply any) {
 func (s *server) status(*http.Request) (any, error) {
 	st := s.api.Status()
 	if st.Plugins == nil {
-		st.Plugins = []supervisor.PluginStatus{}
+		st.Plugins = []supervisor.PluginStatus{} // not null for an empty list
+	}
+	for _, p := range st.Plugins {
+		slices.SortFunc(p.MissedBy, func(a, b supervisor.ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
 	}
 	return st, nil
 }
 
 func (s *server) missed(*http.Request) (any, error) {
-	list := append([]supervisor.MissedWork{}, s.api.Missed()...)
-	slices.SortStableFunc(list, func(a, b supervisor.MissedWork) int {
-		return cmp.Or(
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
-			cmp.Compare(a.ContainerID, b.ContainerID), cmp.Compare(a.Plugin, b.Plugin),
-		)
-	})
+	list := append([]supervisor.MissedWork{}, s.api.Missed()...) // not null for an empty list
 	return list, nil
 }
 
@@ -156,8 +153,8 @@ func unknownPlugin(st supervisor.Status, name string) error {
 	return httpError{http.StatusNotFound, ErrorReply{Error: fmt.Sprintf("no such plugin: %q", name), Hints: []string{hint}}}
 }
 
-// bypassHint says how to write a BypassRequest.
-const bypassHint = `write {"for":"10m"}, at most 24h; {"for":"0s"} ends the bypass`
+// forHint says how to write a BypassRequest.
+const forHint = `write {"for":"10m"}, at most 24h; {"for":"0s"} ends the bypass`
 
 func (s *server) bypass(r *http.Request) (any, error) {
 	dec := json.NewDecoder(r.Body)
@@ -167,29 +164,28 @@ func (s *server) bypass(r *http.Request) (any, error) {
 		return nil, bodyError(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, badRequest(bypassHint, "more than one JSON value in the body")
+		return nil, badRequest(forHint, "more than one JSON value in the body")
 	}
 	d, err := time.ParseDuration(req.For)
 	switch {
 	case req.For == "":
-		return nil, badRequest(bypassHint, `"for" is missing`)
+		return nil, badRequest(forHint, `"for" is missing`)
 	case err != nil:
-		return nil, badRequest(bypassHint, "\"for\" is %q, which is no duration", req.For)
+		return nil, badRequest(forHint, "\"for\" is %q, which is no duration", req.For)
 	case d < 0:
-		return nil, badRequest(bypassHint, "\"for\" is %s, which is below zero", d)
+		return nil, badRequest(forHint, "\"for\" is %s, which is below zero", d)
 	case d > MaxBypass:
-		return nil, badRequest(bypassHint, "\"for\" is %s, more than %s", d, MaxBypass)
+		return nil, badRequest(forHint, "\"for\" is %s, more than %s", d, MaxBypass)
 	}
 	s.api.Bypass(d, peerFrom(r.Context()).uid)
 	return BypassReply{Until: s.api.Status().Bypass}, nil
 }
 
 func bodyError(err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return httpError{http.StatusRequestEntityTooLarge, ErrorReply{
-			Error: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), Hints: []string{bypassHint},
+			Error: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), Hints: []string{forHint},
 		}}
 	}
-	return badRequest(bypassHint, "read the body: %v", err)
+	return badRequest(forHint, "read the body: %v", err)
 }

@@ -129,8 +129,7 @@ func removeStale(ctx context.Context, path string) error {
 
 // errnoOf leaves out the parts of a file or socket error that the caller's message has already.
 func errnoOf(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"syscall"
 )
@@ -40,12 +41,13 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var connect connectError
-	if errors.As(err, &connect) {
+	if inURL, ok := errors.AsType[*url.Error](err); ok { // http.Client's wrapper names a method and a made-up host
+		err = inURL.Err
+	}
+	if connect, ok := errors.AsType[connectError](err); ok {
 		return c.explainConnect(connect.error)
 	}
-	var nerr net.Error
-	if errors.As(err, &nerr) && nerr.Timeout() {
+	if nerr, ok := errors.AsType[net.Error](err); ok && nerr.Timeout() {
 		return &RequestError{
 			Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, clientLimit), err: err,
 			Hints: []string{"nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure"},

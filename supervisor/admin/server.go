@@ -103,9 +103,11 @@ func (s *server) serve(ctx context.Context, path string) error {
 		ErrorLog: log.New(lineWriter(s.opts.Problem), "", 0),
 	}
 	srv.SetKeepAlivesEnabled(false)
-	served := make(chan error, 1)
+	var serveErr error
+	served := make(chan struct{})
 	go func() {
-		served <- srv.Serve(&gate{
+		defer close(served)
+		serveErr = srv.Serve(&gate{
 			socketFile: socket, admits: s.admits, problem: s.opts.Problem,
 			ours: make(chan struct{}, s.limits.ours), others: make(chan struct{}, s.limits.other),
 		})
@@ -113,10 +115,7 @@ func (s *server) serve(ctx context.Context, path string) error {
 	s.opts.Listening()
 	select {
 	case <-ctx.Done():
-		err = nil
-	case err = <-served:
-		served <- err
-		err = fmt.Errorf("serve on %q: %w", path, err)
+	case <-served:
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.grace)
 	defer cancel()
@@ -125,10 +124,10 @@ func (s *server) serve(ctx context.Context, path string) error {
 	}
 	<-served
 	conns.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
+	if !errors.Is(serveErr, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %q: %w", path, serveErr)
 	}
-	return err
+	return nil
 }
 
 // lineWriter hands each line to a function.

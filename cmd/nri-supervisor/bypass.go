@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+)
+
+// bypassFlags are the flags of bypass.
+type bypassFlags struct {
+	duration string
+	off      bool
+}
+
+func newBypass() *cobra.Command {
+	var at connectFlags
+	var out format
+	var f bypassFlags
+	cmd := &cobra.Command{
+		Use:   "bypass (--for DURATION | --off)",
+		Short: "Make the whole supervisor a no-op for a while",
+		Long: `Bypass keeps every plugin from being called, as if none were there, and ends by
+itself. The registration with the runtime stays. What the plugins would have
+done is recorded as missed, with reason bypass.`,
+		Example: `  nri-supervisor bypass --for 10m
+  nri-supervisor bypass --off`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := f.parse()
+			if err != nil {
+				return err
+			}
+			c, err := at.client(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			reply, err := c.Bypass(cmd.Context(), d)
+			if err != nil {
+				return asked(err)
+			}
+			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { writeBypass(b, reply) })
+		},
+	}
+	cmd.Flags().StringVar(&f.duration, "for", "", "how long, such as 10m or 1h30m; at most 24h")
+	cmd.Flags().BoolVar(&f.off, "off", false, "end the bypass now")
+	at.add(cmd)
+	out.add(cmd)
+	return cmd
+}
+
+// parse returns how long; 0 for --off.
+func (f *bypassFlags) parse() (time.Duration, error) {
+	wrong := func(format string, args ...any) error {
+		return usageError{hintError{fmt.Errorf(format, args...), []string{"write --for 10m, at most 24h, or --off to end a bypass"}}}
+	}
+	switch {
+	case f.off && f.duration != "":
+		return 0, wrong("bypass: --for and --off exclude each other")
+	case f.off:
+		return 0, nil
+	case f.duration == "":
+		return 0, wrong("bypass: for how long is not said")
+	}
+	d, err := time.ParseDuration(f.duration)
+	switch {
+	case err != nil:
+		return 0, wrong("bypass: --for %q is no duration", f.duration)
+	case d <= 0:
+		return 0, wrong("bypass: --for %s is not above zero", d)
+	case d > admin.MaxBypass:
+		return 0, wrong("bypass: --for %s is more than %s", d, admin.MaxBypass)
+	}
+	return d, nil
+}
+
+// writeBypass confirms. A bypass of a moment can be over before the reply was made: reply.Until is nil then, too.
+func writeBypass(b *bytes.Buffer, reply admin.BypassReply) {
+	if reply.Until == nil {
+		b.WriteString("bypass is off: plugins are called\n")
+		return
+	}
+	fmt.Fprintf(b, "bypass until %s: no plugin is called; end it: nri-supervisor bypass --off\n", stamp(*reply.Until))
+}

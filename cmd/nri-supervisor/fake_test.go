@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+)
+
+// fakeNow is the moment of the golden outputs.
+func fakeNow() time.Time { return time.Date(2026, 11, 30, 3, 12, 0, 0, time.UTC) }
+
+// fakeAPI is a supervisor without plugins behind it.
+type fakeAPI struct {
+	status supervisor.Status
+	missed []supervisor.MissedWork
+
+	mu     sync.Mutex
+	did    []string // what was asked to be done, in order
+	bypass *time.Time
+}
+
+func (f *fakeAPI) Status() supervisor.Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st := f.status
+	st.Plugins = slices.Clone(st.Plugins)
+	if f.bypass != nil {
+		st.Bypass = f.bypass
+	}
+	return st
+}
+
+func (f *fakeAPI) Missed() []supervisor.MissedWork { return slices.Clone(f.missed) }
+
+func (f *fakeAPI) Act(name, action string, uid uint32) error {
+	i := slices.IndexFunc(f.status.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == name && len(p.Problems) == 0 })
+	if i < 0 {
+		return fmt.Errorf("%w: %q", supervisor.ErrUnknownPlugin, name)
+	}
+	if action == "restart" && f.status.Plugins[i].State == "disabled" {
+		return fmt.Errorf("restart plugin %q: it is disabled; enable it instead", name)
+	}
+	f.note("%s %s uid %d", action, name, uid)
+	return nil
+}
+
+func (f *fakeAPI) Bypass(d time.Duration, uid uint32) {
+	f.note("bypass %s uid %d", d, uid)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bypass = nil
+	if d > 0 {
+		until := fakeNow().Add(d)
+		f.bypass = &until
+	}
+}
+
+func (f *fakeAPI) note(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf(format, args...))
+}
+
+func (f *fakeAPI) notes() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.did)
+}
+
+// shortDir is a private folder whose path is short enough for a unix socket, and that others cannot write whatever the umask is.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nri")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// serveFake serves the API until the test ends, and returns the socket.
+func serveFake(t *testing.T, api admin.API) string {
+	t.Helper()
+	socket := filepath.Join(shortDir(t), "admin.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	up, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- admin.Serve(ctx, socket, api, admin.Options{Listening: func() { close(up) }}) }()
+	select {
+	case <-up:
+	case err := <-ended:
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return socket
+}
+
+// command runs the program.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), args, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+// wellBehaved is a supervisor without any trouble.
+func wellBehaved(now time.Time) supervisor.Status {
+	return supervisor.Status{
+		Version: "v1.2.3", Started: now.Add(-76*time.Hour - 30*time.Minute),
+		Runtime: supervisor.RuntimeStatus{
+			Connected: true, Since: now.Add(-2*time.Hour - 10*time.Minute - 30*time.Second), Sessions: 2, Name: "containerd", Version: "v2.4.2",
+			NRIVersion: "v0.12.5", RequestTimeout: "2s", Socket: "/var/run/nri/nri.sock",
+		},
+		Config: supervisor.ConfigStatus{Hash: "3f2a9c4d1b7e8a6053f2a9c4d1b7e8a6053f2a9c4d1b7e8a6053f2a9c4d1b7e8"},
+		Pods:   120, Ctrs: 241,
+		Plugins: []supervisor.PluginStatus{
+			{
+				Name: "gpu-env", Team: "ml-infra", Contact: "#ml-infra", Index: "20", State: "ready", PID: 4711, Since: now.Add(-2*time.Hour - 30*time.Second),
+				Identity:    &supervisor.Identity{Version: "v0.4.0", NRIVersion: "v0.12.5", SHA256: "00ff"},
+				Breaker:     supervisor.BreakerView{State: "closed", Since: now.Add(-76*time.Hour - 30*time.Minute)},
+				LaneSeconds: 1.25, ManifestFile: "/etc/nri-supervisor/plugins.d/gpu-env.yaml",
+			},
+		},
+	}
+}
+
+// troubled is a supervisor with a plugin for each kind of trouble.
+func troubled(now time.Time) supervisor.Status {
+	st := wellBehaved(now)
+	until := now.Add(2*time.Minute + 30*time.Second)
+	st.Config.Problems = []string{
+		"/etc/nri-supervisor/plugins.d/broken.yaml:7: spec.index: 5 is a number, not a string of two digits; write index: \"05\"",
+		"warning: spec.timeouts: the timeouts of 4 plugins add up to 2s;\nshorten them",
+	}
+	st.Bypass = &until
+	st.Plugins[0].Quarantined = []string{"ml-training/poison-0"}
+	st.Plugins[0].Missed, st.Plugins[0].MissedBy = 3, []supervisor.ReasonSum{{Reason: "timeout", Count: 2}, {Reason: "busy", Count: 1}}
+	st.Plugins = append(
+		st.Plugins,
+		supervisor.PluginStatus{
+			Name: "netpol", Team: "network", Contact: "netpol-oncall@example.com", Index: "30", State: "crash_loop", Since: now.Add(-3*time.Minute - 30*time.Second),
+			Restarts: 5, Breaker: supervisor.BreakerView{State: "open", Cause: "exit", Since: now.Add(-4*time.Minute - 30*time.Second)},
+			Missed: 12, MissedBy: []supervisor.ReasonSum{{Reason: "not_ready", Count: 12}}, LastError: "exit code 2 after 1.5s \x1b[31m(exit_code)",
+			ManifestFile: "/etc/nri-supervisor/plugins.d/netpol.yaml",
+			Exits: []supervisor.ExitRecord{
+				{Reason: "start_failed", Detail: "handshake: no reply in 10s", At: now.Add(-9 * time.Minute)},
+				{
+					PID: 4812, Reason: "exit_code", Detail: "exit code 2 after 1.5s (exit_code)", At: now.Add(-4*time.Minute - 30*time.Second), InFlight: "CreateContainer pod-1/ctr-1",
+					Output: []string{"panic: runtime error: invalid memory address or nil pointer dereference", "\tmain.go:12 \x1b]0;owned\x07\u202e\xff"},
+				},
+			},
+		},
+		supervisor.PluginStatus{
+			Name: "slow", Team: "network", Index: "31", State: "ready", PID: 4900, Since: now.Add(-2*time.Hour - 30*time.Second),
+			Breaker: supervisor.BreakerView{State: "open", Cause: "consecutive_failures", Since: now.Add(-3*time.Minute - 30*time.Second), OpenUntil: &until},
+		},
+		supervisor.PluginStatus{
+			Name: "old", Team: "storage", Index: "40", State: "disabled", Since: now.Add(-50*time.Hour - 30*time.Minute),
+			Breaker: supervisor.BreakerView{State: "disabled", Cause: "manual", Since: now.Add(-50*time.Hour - 30*time.Minute)},
+		},
+		supervisor.PluginStatus{
+			Name: "broken", Team: "storage", State: "invalid", ManifestFile: "/etc/nri-supervisor/plugins.d/broken.yaml",
+			Problems: st.Config.Problems[:1], LastError: st.Config.Problems[0],
+		},
+	)
+	return st
+}
+
+// missing is some missing work.
+func missing(now time.Time) []supervisor.MissedWork {
+	return []supervisor.MissedWork{
+		{Namespace: "ml-training", Pod: "bert-0", Container: "trainer", ContainerID: "c1", Plugin: "gpu-env", Team: "ml-infra", Reason: "timeout", At: now.Add(-3*time.Minute - 30*time.Second)},
+		{Namespace: "ml-training", Pod: "bert-0", Container: "trainer", ContainerID: "c1", Plugin: "netpol", Team: "network", Reason: "not_ready", At: now.Add(-3*time.Minute - 30*time.Second)},
+		{Namespace: "shop", Pod: "cart-7d9f", Container: "app", ContainerID: "c2", Plugin: "netpol", Team: "network", Reason: "supervisor_down", At: now.Add(-26*time.Hour - 30*time.Minute)},
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+func TestMissedNamesTheContainerTheReasonAndTheRemedy(t *testing.T) {
+	t.Parallel()
+	long := missing(fakeNow())
+	long[0].Pod = "a-training-job-with-a-name-as-people-give-them-6f7d9c5b8-x2x7q"
+	for name, list := range map[string][]supervisor.MissedWork{
+		"some": missing(fakeNow()), "one": missing(fakeNow())[:1], "none": {}, "long": long,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			writeMissed(&b, list, "", fakeNow())
+			golden(t, "missed/"+name+".txt", b.String())
+		})
+	}
+}
+
+func TestMissedExitsWithZeroAlsoWhenThereAreSome(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now()), missed: missing(time.Now())})
+	code, stdout, stderr := command(t, "missed", "--socket", socket)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "missed/some.txt", stdout)
+}
+
+func TestMissedOfOnePluginLeavesOutTheOthers(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now()), missed: missing(fakeNow())})
+	code, stdout, stderr := command(t, "missed", "--socket", socket, "--plugin", "netpol", "-o", "json")
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "missed/netpol.json", stdout)
+
+	code, stdout, _ = command(t, "missed", "--socket", socket, "--plugin", "slow")
+	if code != exitOK || stdout != "No container runs without the work of plugin slow.\n" {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+}
+
+func TestMissedOfAnUnknownPluginIsNoFalseComfort(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	code, stdout, stderr := command(t, "missed", "--socket", socket, "--plugin", "gpu-evn")
+	want := "nri-supervisor: error: no such plugin: \"gpu-evn\"\nnri-supervisor: hint: known are: gpu-env\n"
+	if code != exitFailure || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestMissedSaysWhenTheRuntimeIsOutOfSight(t *testing.T) {
+	t.Parallel()
+	st := wellBehaved(time.Now())
+	st.Runtime.Connected = false
+	socket := serveFake(t, &fakeAPI{status: st})
+	code, _, stderr := command(t, "missed", "--socket", socket)
+	if code != exitOK || !strings.Contains(stderr, "not connected to the runtime") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}

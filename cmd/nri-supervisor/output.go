@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// format is how a command prints. It is a closed set and a flag's value.
+type format string
+
+const (
+	formatTable format = "table" // for people
+	formatJSON  format = "json"  // the object of the admin API
+)
+
+// String returns the value of the flag.
+func (f *format) String() string { return string(*f) }
+
+// Type names the flag's values in the help text.
+func (f *format) Type() string { return "table|json" }
+
+// Set takes the value of the flag.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case formatTable, formatJSON:
+		*f = format(s)
+		return nil
+	}
+	return errors.New("use table or json")
+}
+
+func (f *format) add(cmd *cobra.Command) {
+	*f = formatTable
+	cmd.Flags().VarP(f, "output", "o", "how to print")
+}
+
+// show writes v as JSON, or calls table for people.
+func (f *format) show(w io.Writer, v any, table func(*bytes.Buffer)) error {
+	var b bytes.Buffer
+	if *f == formatJSON {
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(v); err != nil {
+			return fmt.Errorf("encode the output: %w", err)
+		}
+		return write(w, escapeJSON(b.Bytes()))
+	}
+	table(&b)
+	return write(w, b.Bytes())
+}
+
+// write tells of an output that cannot be written, such as a full disk: a list that was cut off must not look whole.
+func write(w io.Writer, p []byte) error {
+	if _, err := w.Write(p); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// escapeJSON escapes what JSON allows in strings and a terminal may act upon: DEL, the C1 controls and what turns the direction of text.
+func escapeJSON(p []byte) []byte {
+	if bytes.IndexFunc(p, active) < 0 {
+		return p
+	}
+	var b bytes.Buffer
+	for _, r := range string(p) {
+		if active(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// active reports runes that are not shown but act, apart from the newline.
+func active(r rune) bool {
+	return r != '\n' && r <= 0xffff && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+}
+
+// clean makes text of plugins, manifests and pods harmless for a terminal: what cannot be printed is shown escaped, all on one line.
+func clean(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\ufffd"): // a byte that is no UTF-8
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteByte(' ')
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// age is a duration for people, in at most two units: 45s, 3m, 2h10m, 3d4h.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(big, small time.Duration, bigName, smallName string) string {
+		out := strconv.Itoa(int(d/big)) + bigName
+		if rest := d % big / small; rest > 0 {
+			out += strconv.Itoa(int(rest)) + smallName
+		}
+		return out
+	}
+	switch {
+	case d < time.Second: // also when the clock was set back
+		return "0s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	case d < day:
+		return two(time.Hour, time.Minute, "h", "m")
+	default:
+		return two(day, time.Hour, "d", "h")
+	}
+}
+
+// since is the age of an instant; "-" for none.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return age(now.Sub(t))
+}
+
+// stamp is an instant as logs have it, to compare with them.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// count is a number with its noun, regular ones only.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

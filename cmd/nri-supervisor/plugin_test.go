@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+)
+
+func TestPluginListShowsEachPlugin(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	writePlugins(&b, troubled(fakeNow()).Plugins, fakeNow())
+	golden(t, "plugin/list.txt", b.String())
+
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	code, stdout, stderr := command(t, "plugin", "list", "--socket", socket)
+	if code != exitOK || stderr != "" || stdout != b.String() {
+		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
+	}
+}
+
+func TestPluginShowHasTheLastExitsWithTheirOutput(t *testing.T) {
+	t.Parallel()
+	for _, p := range troubled(fakeNow()).Plugins {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			writePlugin(&b, p, fakeNow())
+			golden(t, "plugin/show-"+p.Name+".txt", b.String())
+		})
+	}
+}
+
+func TestPluginShowAsJSONCannotSteerATerminal(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(fakeNow())})
+	code, stdout, stderr := command(t, "plugin", "show", "netpol", "--socket", socket, "-o", "json")
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "plugin/show-netpol.json", stdout)
+}
+
+func TestPluginActionsConfirmInOneLineAndCarryTheUser(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{status: wellBehaved(time.Now())}
+	socket := serveFake(t, api)
+	var all bytes.Buffer
+	var want []string
+	for _, action := range admin.Actions() {
+		code, stdout, stderr := command(t, "plugin", action, "gpu-env", "--socket", socket)
+		if code != exitOK || stderr != "" {
+			t.Errorf("%s: exit code %d, stderr %q", action, code, stderr)
+		}
+		fmt.Fprintf(&all, "%s: %s", action, stdout)
+		want = append(want, fmt.Sprintf("%s gpu-env uid %d", action, os.Geteuid()))
+	}
+	golden(t, "plugin/actions.txt", all.String())
+	if diff := cmp.Diff(want, api.notes()); diff != "" {
+		t.Errorf("asked of the supervisor (-want +got):\n%s", diff)
+	}
+}
+
+func TestPluginHasACommandForEachActionOfTheAPI(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, a := range pluginActions() {
+		names = append(names, a.name)
+	}
+	if !slices.Equal(names, admin.Actions()) {
+		t.Errorf("commands %v, actions of the API %v", names, admin.Actions())
+	}
+}
+
+func TestPluginActionAsJSONIsTheReply(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	code, stdout, _ := command(t, "plugin", "trip", "gpu-env", "--socket", socket, "--output=json")
+	if want := "{\n  \"plugin\": \"gpu-env\",\n  \"action\": \"trip\"\n}\n"; code != exitOK || stdout != want {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+}
+
+func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{status: troubled(time.Now())}
+	socket := serveFake(t, api)
+	none := serveFake(t, &fakeAPI{})
+	for _, c := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"an unknown name", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, old\n", []string{"trip", "gpu", "--socket", socket}},
+		{
+			"an unknown name to show", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, old, broken\n",
+			[]string{"show", "gpu", "--socket", socket},
+		},
+		{"no plugin at all", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: no plugin is loaded\n", []string{"show", "gpu", "--socket", none}},
+		{"no plugin at all to trip", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: no plugin is loaded\n", []string{"trip", "gpu", "--socket", none}},
+		{"a path for a name", "nri-supervisor: error: no such plugin: \"..\"\n", []string{"trip", "..", "--socket", none}},
+		{"a slash in a name", "nri-supervisor: error: no such plugin: \"../bypass\"\nnri-supervisor: hint: no plugin is loaded\n", []string{"trip", "../bypass", "--socket", none}},
+		{"a disabled one", "nri-supervisor: error: restart plugin \"old\": it is disabled; enable it instead\n", []string{"restart", "old", "--socket", socket}},
+		{
+			"an invalid one", "nri-supervisor: error: plugin \"broken\" does not run: its manifest is invalid\nnri-supervisor: hint: " + troubled(time.Now()).Config.Problems[0] +
+				"\nnri-supervisor: hint: mend the manifest: nri-supervisor check\n",
+			[]string{"enable", "broken", "--socket", socket},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := command(t, append([]string{"plugin"}, c.args...)...)
+			if code != exitFailure || stdout != "" {
+				t.Errorf("exit code %d, stdout %q", code, stdout)
+			}
+			if diff := cmp.Diff(c.want, stderr); diff != "" {
+				t.Errorf("stderr (-want +got):\n%s", diff)
+			}
+			if did := api.notes(); len(did) > 0 {
+				t.Errorf("the supervisor was asked for %v", did)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// stateInvalid is the state of a plugin whose manifest cannot be used (design §10).
+const stateInvalid = "invalid"
+
+func newStatus() *cobra.Command {
+	var at connectFlags
+	var out format
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the runtime connection and the state of every plugin",
+		Long: `Status answers: is it us, which plugin, whose, since when. It shows the
+connection to the runtime and the configuration in force, then each plugin, and
+below a plugin that is not in service why, and whom to ask.`,
+		Example: "  nri-supervisor status",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := at.client(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			st, err := c.Status(cmd.Context())
+			if err != nil {
+				return asked(err)
+			}
+			return out.show(cmd.OutOrStdout(), st, func(b *bytes.Buffer) { writeStatus(b, st, time.Now()) })
+		},
+	}
+	at.add(cmd)
+	out.add(cmd)
+	return cmd
+}
+
+// writeStatus is the status for people.
+func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
+	f := fields{b, len("supervisor ")}
+	f.line("supervisor", fmt.Sprintf("version %s, up for %s, knows %s and %s",
+		st.Version, since(now, st.Started), count(st.Pods, "pod"), count(st.Ctrs, "container")))
+	writeRuntime(f, st.Runtime, now)
+	writeConfig(f, st)
+	if st.Bypass != nil {
+		f.line("bypass", fmt.Sprintf("no plugin is called until %s (%s left)", stamp(*st.Bypass), age(st.Bypass.Sub(now))))
+		f.line("", "end it: nri-supervisor bypass --off")
+	}
+	for _, w := range st.Warnings {
+		f.line("warning", w)
+	}
+	serving, missed := 0, 0
+	for _, p := range st.Plugins {
+		if inService(p) {
+			serving++
+		}
+		missed += p.Missed
+	}
+	f.line("plugins", fmt.Sprintf("%d of %d in service", serving, len(st.Plugins)))
+	if missed > 0 {
+		f.line("missed", fmt.Sprintf("%d times a container runs without a plugin's work", missed))
+		f.line("", "list them: nri-supervisor missed")
+	}
+	if len(st.Plugins) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "RESTARTS", "MISSED", "SINCE"}}
+	for _, p := range st.Plugins {
+		t.row(trouble(p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, lastChange(p)))
+	}
+	t.render(b)
+}
+
+func writeRuntime(f fields, r supervisor.RuntimeStatus, now time.Time) {
+	if r.Connected {
+		text := fmt.Sprintf("connected to %s %s", r.Name, r.Version)
+		if r.NRIVersion != "" {
+			text += " (NRI " + r.NRIVersion + ")"
+		}
+		text += " for " + since(now, r.Since)
+		if r.RequestTimeout != "" {
+			text += ", which gives " + r.RequestTimeout + " a request"
+		}
+		f.line("runtime", text)
+		return
+	}
+	if r.Reason == "" {
+		f.line("runtime", "not connected yet, to "+r.Socket)
+		return
+	}
+	f.line("runtime", fmt.Sprintf("not connected for %s: %s: %s", since(now, r.Since), r.Reason, r.Error))
+	f.line("", r.Hint)
+}
+
+// writeConfig is about the configuration in force. Problems that stand below a plugin's row are only counted.
+func writeConfig(f fields, st supervisor.Status) {
+	const shown = 12 // digits of the hash: enough to tell two configurations apart
+	hash := st.Config.Hash[:min(len(st.Config.Hash), shown)]
+	if len(st.Config.Problems) == 0 {
+		f.line("config", hash+", no problems")
+		return
+	}
+	f.line("config", hash+", "+count(len(st.Config.Problems), "problem"))
+	below := map[string]bool{}
+	for _, p := range st.Plugins {
+		for _, problem := range p.Problems {
+			below[problem] = true
+		}
+	}
+	for _, problem := range st.Config.Problems {
+		if !below[problem] {
+			f.line("", problem)
+		}
+	}
+}
+
+// inService says whether a plugin does its work now.
+func inService(p supervisor.PluginStatus) bool {
+	return p.State == plugin.Ready.String() && p.Breaker.State == breaker.StateClosed.String()
+}
+
+// lastChange is since when a plugin is as it is: the later of its state and its breaker's.
+func lastChange(p supervisor.PluginStatus) time.Time {
+	if p.Breaker.Since.After(p.Since) {
+		return p.Breaker.Since
+	}
+	return p.Since
+}
+
+// trouble says why a plugin is not in service, and whom to ask.
+func trouble(p supervisor.PluginStatus, now time.Time) []string {
+	if inService(p) {
+		if n := len(p.Quarantined); n > 0 {
+			return []string{count(n, "pod") + " quarantined: nri-supervisor plugin show " + p.Name}
+		}
+		return nil
+	}
+	var notes []string
+	if p.State == stateInvalid {
+		notes = append(notes, p.Problems...)
+	} else {
+		notes = append(notes, strings.Join(nonEmpty(stateText(p, now), breakerText(p.Breaker, now)), "; "))
+		if p.LastError != "" {
+			notes = append(notes, "last error: "+p.LastError)
+		}
+		if n := len(p.Quarantined); n > 0 {
+			notes = append(notes, count(n, "pod")+" quarantined")
+		}
+	}
+	if p.Contact != "" {
+		notes = append(notes, "ask "+p.Contact)
+	}
+	return notes
+}
+
+// stateText is about the life of a plugin that is not ready; "" for one that is.
+func stateText(p supervisor.PluginStatus, now time.Time) string {
+	if p.State == plugin.Ready.String() || p.Since.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s for %s, since %s", p.State, since(now, p.Since), stamp(p.Since))
+}
+
+// breakerText is about a breaker that is not closed; "" for one that is, and for one of a disabled plugin, whose state says so.
+func breakerText(v supervisor.BreakerView, now time.Time) string {
+	if v.State == breaker.StateClosed.String() || v.State == breaker.StateDisabled.String() || v.State == "" {
+		return ""
+	}
+	text := "breaker " + v.State
+	if v.Cause != "" {
+		text += " (" + v.Cause + ")"
+	}
+	if !v.Since.IsZero() {
+		text += fmt.Sprintf(" for %s, since %s", since(now, v.Since), stamp(v.Since))
+	}
+	if v.OpenUntil != nil {
+		if left := v.OpenUntil.Sub(now); left > 0 {
+			text += ", tries again in " + age(left)
+		} else {
+			text += ", tries again at the next event"
+		}
+	}
+	return text
+}
+
+func nonEmpty(texts ...string) []string {
+	var out []string
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}

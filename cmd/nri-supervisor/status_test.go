@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
+	t.Parallel()
+	notConnected := wellBehaved(fakeNow())
+	notConnected.Runtime = supervisor.RuntimeStatus{
+		Since: fakeNow().Add(-95 * time.Second), Reason: "missing", Error: "dial unix /var/run/nri/nri.sock: connect: no such file or directory",
+		Hint: "NRI is off, or the socket is elsewhere: enable it in the runtime or set runtime.socket", Socket: "/var/run/nri/nri.sock",
+	}
+	notConnected.Plugins[0].State = "syncing"
+	starting := wellBehaved(fakeNow())
+	starting.Runtime = supervisor.RuntimeStatus{Socket: "/var/run/nri/nri.sock"}
+	starting.Plugins = nil
+	starting.Warnings = []string{"the state directory cannot be read"}
+	long := troubled(fakeNow())
+	long.Plugins[1].Name = strings.Repeat("long-name-", 6)
+	unnamed := wellBehaved(fakeNow())
+	unnamed.Plugins = append(unnamed.Plugins, supervisor.PluginStatus{State: "invalid", Problems: []string{"x.yaml:1: not valid YAML"}})
+	for name, st := range map[string]supervisor.Status{
+		"well": wellBehaved(fakeNow()), "troubled": troubled(fakeNow()), "not-connected": notConnected, "starting": starting, "long": long, "unnamed": unnamed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			writeStatus(&b, st, fakeNow())
+			golden(t, "status/"+name+".txt", b.String())
+			for line := range strings.Lines(b.String()) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > lineWidth {
+					t.Errorf("line of %d columns: %q", n, line)
+				}
+			}
+		})
+	}
+}
+
+func TestStatusAsksTheRunningSupervisor(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	code, stdout, stderr := command(t, "status", "--socket", socket)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	var want bytes.Buffer
+	writeStatus(&want, troubled(fakeNow()), fakeNow())
+	if got, want := sameStamps(stdout), sameStamps(want.String()); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestStatusAsJSONIsTheObjectOfTheAPI(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(fakeNow())})
+	code, stdout, stderr := command(t, "status", "-o", "json", "--socket", socket)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "status/troubled.json", stdout)
+}
+
+func TestStatusOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{})
+	for _, args := range [][]string{{"plugin", "list"}, {"missed"}} {
+		code, stdout, _ := command(t, append(args, "-o", "json", "--socket", socket)...)
+		if code != exitOK || stdout != "[]\n" {
+			t.Errorf("%v: exit code %d, stdout %q; want an empty list", args, code, stdout)
+		}
+	}
+}
