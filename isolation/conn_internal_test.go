@@ -1,0 +1,146 @@
+package isolation
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/net/multiplex"
+	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// connected returns the runtime's side of a connection and a client of it.
+func connected(t *testing.T, onUpdate updateFunc) (*nriConn, api.RuntimeService) {
+	t.Helper()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newNRIConn(local, onUpdate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	conn, err := net.FileConn(peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mux := multiplex.Multiplex(conn)
+	t.Cleanup(func() { _ = mux.Close() })
+	runtimeConn, err := mux.Open(multiplex.RuntimeServiceConn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := ttrpc.NewClient(runtimeConn)
+	t.Cleanup(func() { _ = client.Close() })
+	return c, api.NewRuntimeClient(client)
+}
+
+func TestAPluginRegistersOnce(t *testing.T) {
+	t.Parallel()
+	c, runtime := connected(t, nil)
+	if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a", PluginIdx: "01", NRIVersion: "v1"}); err != nil {
+		t.Fatal(err)
+	}
+	<-c.registered
+	_, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "b", PluginIdx: "02"})
+	if status.Code(err) != codes.AlreadyExists {
+		t.Errorf("got %v", err)
+	}
+	if got := c.registration(); got != (Registration{Name: "a", Index: "01", NRIVersion: "v1"}) {
+		t.Errorf("registration %+v", got)
+	}
+}
+
+func TestUpdatesAreTakenOnlyWhenTheyCanBe(t *testing.T) {
+	t.Parallel()
+	update := []*api.ContainerUpdate{{ContainerId: "c"}}
+	echo := func(_ context.Context, u []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) { return u, nil }
+	for name, tt := range map[string]struct {
+		onUpdate updateFunc
+		register bool
+		req      *api.UpdateContainersRequest
+		want     codes.Code
+	}{
+		"before the registration": {echo, false, &api.UpdateContainersRequest{Update: update}, codes.FailedPrecondition},
+		"nobody takes them":       {nil, true, &api.UpdateContainersRequest{Update: update}, codes.Unavailable},
+		"evictions": {echo, true, &api.UpdateContainersRequest{
+			Update: update, Evict: []*api.ContainerEviction{{ContainerId: "c"}},
+		}, codes.InvalidArgument},
+		"taken": {echo, true, &api.UpdateContainersRequest{Update: update}, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, runtime := connected(t, tt.onUpdate)
+			if tt.register {
+				if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reply, err := runtime.UpdateContainers(t.Context(), tt.req)
+			if status.Code(err) != tt.want {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			if err == nil && len(reply.GetFailed()) != 1 {
+				t.Errorf("failed updates %v", reply.GetFailed())
+			}
+		})
+	}
+}
+
+func TestClosingWaitsForUpdatesThatAreBeingTaken(t *testing.T) {
+	t.Parallel()
+	entered, left := make(chan struct{}), make(chan struct{})
+	c, runtime := connected(t, func(ctx context.Context, u []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
+		close(entered)
+		<-ctx.Done() // the end of the connection
+		close(left)
+		return u, nil
+	})
+	if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = runtime.UpdateContainers(t.Context(), &api.UpdateContainersRequest{}) }()
+	<-entered
+	c.close()
+	select {
+	case <-left:
+	default:
+		t.Error("closed while an update was being taken")
+	}
+}
+
+func TestGarbageOnTheConnectionEndsItAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, garbage := range map[string][]byte{
+		"an impossible frame":   {0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff},
+		"an unknown connection": append([]byte{0, 0, 0, 9, 0, 0, 0, 4, 1, 2, 3, 4}, make([]byte, 0)...),
+		"an oversized message":  {0, 0, 0, 1, 0, 0, 0, 10, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			local, peer, err := socketPair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := newNRIConn(local, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := peer.Write(garbage); err != nil {
+				t.Fatal(err)
+			}
+			if err := peer.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-c.closed
+			c.close()
+		})
+	}
+}
