@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ func (d *document) decode(path string, n *node, v reflect.Value, check string) {
 		d.decode(path, n, v.Elem(), check)
 		return
 	}
-	if set, ok := v.Interface().(closedSet); ok {
+	if set, ok := reflect.TypeAssert[closedSet](v); ok {
 		d.enum(path, n, v, set.Values())
 		return
 	}
@@ -241,11 +242,9 @@ func (d *document) enum(path string, n *node, v reflect.Value, known []string) {
 	if !ok {
 		return
 	}
-	for _, k := range known {
-		if k == text {
-			v.SetString(text)
-			return
-		}
+	if slices.Contains(known, text) {
+		v.SetString(text)
+		return
 	}
 	what := "value"
 	switch v.Interface().(type) {
@@ -374,7 +373,7 @@ func (d *document) mapping(path string, n *node, v reflect.Value) {
 		at := childPath(path, k.text)
 		d.note(at, k, n.values[i])
 		key := reflect.New(v.Type().Key()).Elem()
-		if set, ok := key.Interface().(closedSet); ok {
+		if set, ok := reflect.TypeAssert[closedSet](key); ok {
 			before := len(d.problems)
 			d.enum(at, k, key, set.Values())
 			if len(d.problems) > before {

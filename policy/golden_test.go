@@ -13,7 +13,7 @@ import (
 func read(t *testing.T, path ...string) policy.SourceFile {
 	t.Helper()
 	full := filepath.Join(append([]string{"testdata"}, path...)...)
-	data, err := os.ReadFile(full) //nolint:gosec // a path of the test's own
+	data, err := os.ReadFile(full)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,30 +32,30 @@ func plugin(name string, lines ...string) string {
 }
 
 // parse parses plugin documents under the supervisor document.
-func parse(t testing.TB, supervisor string, plugins ...string) *policy.Config {
-	t.Helper()
+func parse(tb testing.TB, supervisor string, plugins ...string) *policy.Config {
+	tb.Helper()
 	c, err := policy.Parse([]policy.SourceFile{
 		{Path: "config.yaml", Data: []byte(supervisor)},
 		{Path: "plugins.yaml", Data: []byte(strings.Join(plugins, "---\n"))},
 	}, policy.LoadOptions{ConfigFile: "config.yaml"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }
 
 // one parses a single plugin, which must be valid.
-func one(t testing.TB, lines ...string) *policy.Plugin {
-	t.Helper()
-	return valid(t, parse(t, supervisorYAML, plugin("p", lines...)), "p")
+func one(tb testing.TB, lines ...string) *policy.Plugin {
+	tb.Helper()
+	return valid(tb, parse(tb, supervisorYAML, plugin("p", lines...)), "p")
 }
 
 // valid returns the plugin, which must be valid.
-func valid(t testing.TB, c *policy.Config, name string) *policy.Plugin {
-	t.Helper()
+func valid(tb testing.TB, c *policy.Config, name string) *policy.Plugin {
+	tb.Helper()
 	p := c.Plugin(name)
 	if p == nil {
-		t.Fatalf("no valid plugin %q:\n%v", name, c.Problems)
+		tb.Fatalf("no valid plugin %q:\n%v", name, c.Problems)
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -83,7 +84,7 @@ func (q *requirement) String() string {
 
 // explain names the first requirement that does not match; all of them when they do.
 func (s podLabels) explain(pod map[string]string) string {
-	all := ""
+	var all strings.Builder
 	for i := range s {
 		q := &s[i]
 		if !q.match(pod) {
@@ -93,11 +94,11 @@ func (s podLabels) explain(pod map[string]string) string {
 			return fmt.Sprintf("%s: the pod has no label %s", q, q.key)
 		}
 		if i > 0 {
-			all += ", "
+			all.WriteString(", ")
 		}
-		all += q.String()
+		all.WriteString(q.String())
 	}
-	return all
+	return all.String()
 }
 
 // compileLabels compiles a label selector with Kubernetes' own code. When that refuses, the parts are

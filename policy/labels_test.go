@@ -13,7 +13,7 @@ import (
 func TestLabelSelectorsMeanWhatTheyMeanInKubernetes(t *testing.T) {
 	t.Parallel()
 	const seed = 20240229
-	r := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // a seeded test
+	r := rand.New(rand.NewPCG(seed, seed))
 	keys, values := []string{"a", "b", "example.com/c"}, []string{"x", "y", ""}
 	pick := func(from []string) string { return from[r.IntN(len(from))] }
 	operators := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}

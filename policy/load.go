@@ -117,7 +117,7 @@ func readFile(path string) (SourceFile, fs.FileInfo, error) {
 	if err != nil {
 		return SourceFile{}, nil, err
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return SourceFile{}, nil, err
@@ -162,8 +162,7 @@ func fileProblem(path string, err error) Problem {
 
 // cause is the innermost text of a file error.
 func cause(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

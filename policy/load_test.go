@@ -34,7 +34,7 @@ func (tr tree) path(name string) string { return filepath.Join(tr.root, name) }
 func (tr tree) write(name, content string, mode os.FileMode) string {
 	tr.t.Helper()
 	path := tr.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as folders usually are
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		tr.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -202,7 +202,7 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 	tr.write("bin/writable", "", 0o777)
 	tr.write("open/good", "", 0o755)
 	tr.chmod("open", 0o775)
-	token, settings := tr.write("token", "t", 0o600), tr.write("settings.json", `{"a":1}`, 0o600)
+	token, settings := tr.write("token", "t", 0o600), tr.path("settings.json")
 	if err := os.Symlink("good", tr.path("bin/link")); err != nil {
 		t.Fatal(err)
 	}
@@ -218,13 +218,18 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 		{"writable", exec(tr.path("bin/writable")), `spec.exec.path: "/bin/writable": the file can be written by others (mode 0777); chmod go-w /bin/writable, or set fileTrust: off`},
 		{"in a writable folder", exec(tr.path("open/good")), `spec.exec.path: "/open/good": the folder /open can be written by others (mode 0775); chmod go-w /open, or set fileTrust: off`},
 		{"a token", "exec: {path: " + good + ", env: [{name: T, valueFrom: {fileRef: " + token + "}}]}", ""},
-		{"a missing token", "exec: {path: " + good + ", env: [{name: T, valueFrom: {fileRef: " + token + "x}}]}",
-			`spec.exec.env[0].valueFrom.fileRef: read "/tokenx": no such file or directory; create the file, or correct the path`},
-		{"a missing configuration", exec(good) + "\nconfigFrom: {file: " + settings + "x}",
-			`spec.configFrom.file: read "/settings.jsonx": no such file or directory; create the file, or correct the path`},
+		{
+			"a missing token", "exec: {path: " + good + ", env: [{name: T, valueFrom: {fileRef: " + token + "x}}]}",
+			`spec.exec.env[0].valueFrom.fileRef: read "/tokenx": no such file or directory; create the file, or correct the path`,
+		},
+		{
+			"a missing configuration", exec(good) + "\nconfigFrom: {file: " + settings + "x}",
+			`spec.configFrom.file: read "/settings.jsonx": no such file or directory; create the file, or correct the path`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := tr.write("p.yaml", plugin("p", tt.lines), 0o644)
+			t.Parallel()
+			path := tr.write("p-"+strings.ReplaceAll(tt.name, " ", "-")+".yaml", plugin("p", tt.lines), 0o644)
 			o := policy.LoadOptions{PluginPaths: []string{path}, CheckFiles: true}
 			c, problems := tr.load(o)
 			_, got, _ := strings.Cut(problems, ": ")
@@ -238,6 +243,7 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 		})
 	}
 	t.Run("the configuration is what the file holds", func(t *testing.T) {
+		t.Parallel()
 		path := tr.write("p.yaml", plugin("p", exec(good)+"\nconfigFrom: {file: "+settings+"}"), 0o644)
 		load := func(content string) *policy.Config {
 			tr.write("settings.json", content, 0o600)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -174,10 +175,8 @@ func (c *converter) convert(y *yaml.Node, depth int) (*node, error) {
 		}
 		return c.convert(y.Content[0], depth)
 	case yaml.AliasNode:
-		for _, o := range c.open {
-			if o == y.Alias {
-				return nil, c.problem(y.Line, fmt.Sprintf("the alias *%s stands inside its own anchor", y.Value), "write the value out")
-			}
+		if slices.Contains(c.open, y.Alias) {
+			return nil, c.problem(y.Line, fmt.Sprintf("the alias *%s stands inside its own anchor", y.Value), "write the value out")
 		}
 		c.open = append(c.open, y.Alias)
 		defer func() { c.open = c.open[:len(c.open)-1] }()

@@ -30,7 +30,7 @@ func (s Severity) String() string {
 }
 
 // Problem is one thing wrong, or worth knowing, in the configuration.
-type Problem struct {
+type Problem struct { //nolint:errname // the word of the manual; most are never handled as errors
 	// File is the path as given to Load or Parse; empty when no file is concerned.
 	File string
 	// Line counts from 1; 0 means the file as a whole.
@@ -76,7 +76,7 @@ func (p Problem) Error() string {
 
 // Problems lists everything found wrong, ordered by file, line, field. As an error it
 // renders one problem a line. Problem values in it are comparable with errors.As.
-type Problems []Problem
+type Problems []Problem //nolint:errname // as Problem
 
 // Error renders one problem a line.
 func (ps Problems) Error() string {

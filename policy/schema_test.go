@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy/internal/schemagen"
 )
 
-var update = flag.Bool("update", false, "write golden files and schemas anew") //nolint:gochecknoglobals // a flag of the test binary
+var update = flag.Bool("update", false, "write golden files and schemas anew")
 
 // schemas are the committed schemas by file name.
 func schemas() map[string]schemagen.Document {
@@ -62,10 +63,8 @@ func TestEveryFieldOfTheSchemaIsDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 		walkProperties(schema, "", func(path string, property map[string]any) {
-			for _, header := range []string{".apiVersion", ".kind", ".metadata", ".spec"} {
-				if path == header {
-					return
-				}
+			if slices.Contains([]string{".apiVersion", ".kind", ".metadata", ".spec"}, path) {
+				return
 			}
 			if d, ok := property["description"].(string); !ok || d == "" {
 				t.Errorf("%s: %s has no description; write a doc comment", name, path)
@@ -93,15 +92,15 @@ func walkProperties(schema map[string]any, path string, visit func(string, map[s
 func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of the source tree
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // a file of the source tree
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a path of the test's own
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v; run go test ./policy -update", err)
 	}

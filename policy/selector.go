@@ -129,11 +129,15 @@ func (p *Plugin) ExplainPod(pod *api.PodSandbox) []PartResult {
 	}
 	out := []PartResult{
 		{Part: PartTeam, Given: p.teamNamespaces != nil, Matched: p.matchesTeam(pod), Detail: shown + listed("team may see", p.teamNamespaces)},
-		{Part: PartNamespaces, Given: len(p.include)+len(p.exclude) > 0, Matched: p.matchesNamespace(pod),
-			Detail: shown + listed("include", p.include) + listed("exclude", p.exclude)},
+		{
+			Part: PartNamespaces, Given: len(p.include)+len(p.exclude) > 0, Matched: p.matchesNamespace(pod),
+			Detail: shown + listed("include", p.include) + listed("exclude", p.exclude),
+		},
 		{Part: PartPodSelector, Given: p.labels != nil, Matched: p.matchesLabels(pod), Detail: p.labels.explain(pod.GetLabels())},
-		{Part: PartRuntimeHandlers, Given: len(p.runtimeHandlers) > 0, Matched: p.matchesHandler(pod),
-			Detail: fmt.Sprintf("runtime handler %q, wanted one of %q", pod.GetRuntimeHandler(), p.runtimeHandlers)},
+		{
+			Part: PartRuntimeHandlers, Given: len(p.runtimeHandlers) > 0, Matched: p.matchesHandler(pod),
+			Detail: fmt.Sprintf("runtime handler %q, wanted one of %q", pod.GetRuntimeHandler(), p.runtimeHandlers),
+		},
 	}
 	out = append(out, p.explainConditions(pod, nil)...)
 	return blankUngiven(out)
@@ -152,8 +156,10 @@ func (p *Plugin) ExplainContainer(pod *api.PodSandbox, c *api.Container) []PartR
 		image = "image not told by the runtime"
 	}
 	out = append(out,
-		PartResult{Part: PartContainers, Given: len(p.names)+len(p.images) > 0, Matched: p.matchesContainer(c),
-			Detail: fmt.Sprintf("name %q, %s", c.GetName(), image) + listed("names", p.names) + listed("images", p.images)},
+		PartResult{
+			Part: PartContainers, Given: len(p.names)+len(p.images) > 0, Matched: p.matchesContainer(c),
+			Detail: fmt.Sprintf("name %q, %s", c.GetName(), image) + listed("names", p.names) + listed("images", p.images),
+		},
 		PartResult{Part: PartWhen, Given: p.when != nil, Matched: p.when == nil || p.when.match(pod, c), Detail: p.when.explain(pod, c)},
 	)
 	out = append(out, p.explainConditions(pod, c)...)

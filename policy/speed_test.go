@@ -10,9 +10,10 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
-// hundred are 100 plugins without CEL, of which one selects the pod of typical.
-func hundred(t testing.TB) []*policy.Plugin {
-	t.Helper()
+// hundred are 100 plugins without CEL, of which one selects the pod of typical. They have no regular expressions
+// either: those take their memory from a pool that the race detector empties at random.
+func hundred(tb testing.TB) []*policy.Plugin {
+	tb.Helper()
 	var docs []string
 	for i := range 100 {
 		app := fmt.Sprintf("app-%d", i)
@@ -24,9 +25,9 @@ func hundred(t testing.TB) []*policy.Plugin {
   podSelector: {matchLabels: {app: %s}, matchExpressions: [{key: accelerator, operator: In, values: [gpu, tpu]}, {key: legacy, operator: DoesNotExist}]}
   runtimeHandlers: [runc, nvidia]
   containers: {names: ["main*"]}
-  when: {hasBindMounts: true, annotations: {"^io\\.example/gpu$": "^on$"}}`, app)))
+  when: {hasBindMounts: true}`, app)))
 	}
-	return parse(t, supervisorYAML, docs...).Plugins
+	return parse(tb, supervisorYAML, docs...).Plugins
 }
 
 // typical is a pod and container as a kubelet makes them.

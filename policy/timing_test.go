@@ -37,8 +37,10 @@ func TestTheRuntimeWaitsForTheEventsOfTheDesignAndTheManifest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, delivery, want string }{
 		{"default", "{}", "RunPodSandbox StopPodSandbox CreateContainer StartContainer UpdateContainer StopContainer UpdatePodSandbox ValidateContainerAdjustment"},
-		{"changed both ways", "{PostStartContainer: sync, StartContainer: async, RunPodSandbox: async, CreateContainer: sync}",
-			"StopPodSandbox CreateContainer PostStartContainer UpdateContainer StopContainer UpdatePodSandbox ValidateContainerAdjustment"},
+		{
+			"changed both ways", "{PostStartContainer: sync, StartContainer: async, RunPodSandbox: async, CreateContainer: sync}",
+			"StopPodSandbox CreateContainer PostStartContainer UpdateContainer StopContainer UpdatePodSandbox ValidateContainerAdjustment",
+		},
 	} {
 		if got := events(one(t, "delivery: "+tt.delivery).Blocking); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)

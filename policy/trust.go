@@ -26,8 +26,8 @@ func untrusted(path string, info fs.FileInfo) (message, remedy string) {
 	if message, remedy = untrustedMode("the file", path, info); message != "" {
 		return message, remedy
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)

@@ -235,7 +235,7 @@ func (p *Plugin) compile(b *builder) {
 			p.fails.Set(api.Event_VALIDATE_CONTAINER_ADJUSTMENT)
 		}
 	}
-	for e := api.Event_UNKNOWN; e < api.Event_LAST; e++ {
+	for e := range api.Event_LAST {
 		p.timeouts[e] = p.Spec.Timeouts.of(e)
 	}
 	p.critical, p.staticPods = b.critical, b.spec.Critical.StaticPods

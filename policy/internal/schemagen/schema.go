@@ -95,7 +95,7 @@ func (g *generator) render(v reflect.Value, check string) (object, error) {
 	case policy.RawObject:
 		return object{"type": "object"}, nil
 	}
-	if set, ok := v.Interface().(interface{ Values() []string }); ok && v.Kind() == reflect.String {
+	if set, ok := reflect.TypeAssert[interface{ Values() []string }](v); ok && v.Kind() == reflect.String {
 		return object{"type": "string", "enum": set.Values()}, nil
 	}
 	switch v.Kind() {
@@ -142,7 +142,7 @@ func (g *generator) mapping(v reflect.Value) (object, error) {
 		return nil, err
 	}
 	out := object{"type": "object", "additionalProperties": value}
-	if set, ok := reflect.New(v.Type().Key()).Elem().Interface().(interface{ Values() []string }); ok {
+	if set, ok := reflect.TypeAssert[interface{ Values() []string }](reflect.New(v.Type().Key()).Elem()); ok {
 		out["propertyNames"] = object{"enum": set.Values()}
 	}
 	return out, nil
@@ -174,7 +174,7 @@ func (g *generator) structure(v reflect.Value) (object, error) {
 
 // describe is the field's doc comment. Kubernetes' own types carry theirs in SwaggerDoc.
 func (g *generator) describe(v reflect.Value, field, name string) string {
-	if s, ok := v.Interface().(interface{ SwaggerDoc() map[string]string }); ok {
+	if s, ok := reflect.TypeAssert[interface{ SwaggerDoc() map[string]string }](v); ok {
 		return s.SwaggerDoc()[name]
 	}
 	return g.comments[v.Type().Name()+"."+field]
