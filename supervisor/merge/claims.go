@@ -209,7 +209,7 @@ func compareKeys(a, b FieldKey) int {
 	return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Key, b.Key))
 }
 
-// summary sorts hits and takes out repetitions.
+// summary sorts hits, takes out repetitions and cuts the list of fields.
 func (ev *event) summary(hits []hit) (with []int, fields []FieldKey) {
 	for _, h := range hits {
 		with = append(with, ev.order[h.with])
@@ -217,5 +217,6 @@ func (ev *event) summary(hits []hit) (with []int, fields []FieldKey) {
 	}
 	slices.Sort(with)
 	slices.SortFunc(fields, compareKeys)
-	return slices.Compact(with), slices.Compact(fields)
+	fields = slices.Compact(fields)
+	return slices.Compact(with), fields[:min(len(fields), MaxFields)]
 }

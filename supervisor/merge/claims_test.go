@@ -3,6 +3,7 @@ package merge_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -66,7 +67,7 @@ func holder(m protoreflect.MessageDescriptor) bool {
 func eachField(m protoreflect.MessageDescriptor, above []protoreflect.FieldDescriptor, f func([]protoreflect.FieldDescriptor)) {
 	for i := range m.Fields().Len() {
 		fd := m.Fields().Get(i)
-		path := append(above[:len(above):len(above)], fd)
+		path := append(slices.Clip(above), fd)
 		if fd.Message() != nil && !fd.IsMap() && !fd.IsList() && holder(fd.Message()) {
 			eachField(fd.Message(), path, f)
 			continue

@@ -49,7 +49,7 @@ func (ev *event) settle(place int) {
 	for _, u := range r.update {
 		if !u.GetIgnoreFailure() {
 			for _, h := range before.update(nil, place, u) {
-				if h.key.Field == api.Field_PidsLimit && !r.names(ev.created) {
+				if h.key.Field == api.Field_PidsLimit {
 					ev.drop(place, errPids)
 					return
 				}

@@ -16,10 +16,10 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 )
 
-func newEngine(t testing.TB) *merge.Engine {
-	t.Helper()
+func newEngine(tb testing.TB) *merge.Engine {
+	tb.Helper()
 	e := merge.NewEngine()
-	t.Cleanup(e.Close)
+	tb.Cleanup(e.Close)
 	return e
 }
 
@@ -35,13 +35,13 @@ func serial(names ...string) []merge.Member {
 type createReplies = []*api.CreateContainerResponse
 
 // create merges fixed replies.
-func create(t testing.TB, e *merge.Engine, members []merge.Member, req *api.CreateContainerRequest, replies createReplies, o merge.CreateOptions) merge.CreateResult {
-	t.Helper()
-	res, err := e.CreateContainer(t.Context(), members, req, func(_ context.Context, m int, _ *api.CreateContainerRequest) *api.CreateContainerResponse {
+func create(tb testing.TB, e *merge.Engine, members []merge.Member, req *api.CreateContainerRequest, replies createReplies, o merge.CreateOptions) merge.CreateResult {
+	tb.Helper()
+	res, err := e.CreateContainer(tb.Context(), members, req, func(_ context.Context, m int, _ *api.CreateContainerRequest) *api.CreateContainerResponse {
 		return copyOrNil(replies[m])
 	}, o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return res
 }
@@ -100,40 +100,6 @@ func TestTheOnlyReplyGoesThroughAsItIs(t *testing.T) {
 	}
 	if owner, _ := res.Owners.EnvOwner("ctr0", "X"); owner != "a" {
 		t.Errorf("owner of X = %q, want a", owner)
-	}
-}
-
-func TestTheOnlyReplyIsDroppedWhenTheRuntimeWouldRefuseIt(t *testing.T) {
-	t.Parallel()
-	twice := adjusting(func(a *api.ContainerAdjustment) { a.AddEnv("X", "1"); a.AddEnv("X", "2") })
-	created := &api.CreateContainerResponse{Update: []*api.ContainerUpdate{updateOf("ctr0", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(7) })}}
-	for name, tc := range map[string]struct {
-		said *api.CreateContainerResponse
-		want merge.Dropped
-	}{
-		"it sets a variable twice": {twice, merge.Dropped{
-			Cause: merge.CauseSelfConflict, With: []int{0},
-			Fields:  []merge.FieldKey{{Container: "ctr0", Field: api.Field_Env, Key: "X"}},
-			Message: "sets Env[X] twice",
-		}},
-		"it updates the container that is being created": {created, merge.Dropped{
-			Cause:   merge.CauseUpdatesCreated,
-			Message: `updates container "ctr0", which is being created: adjust it instead`,
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if out := stock(t, []attached{{name: "a", create: tc.said}}, newCreate(), nil, nil); out.err == nil {
-				t.Fatal("NRI accepts this reply")
-			}
-			res := create(t, newEngine(t), serial("a"), newCreate(), createReplies{tc.said}, merge.CreateOptions{})
-			if proto.Size(res.Reply) != 0 {
-				t.Errorf("reply = %v, want none", res.Reply)
-			}
-			if diff := cmp.Diff([]merge.Dropped{tc.want}, res.Dropped); diff != "" {
-				t.Errorf("dropped (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -243,77 +209,12 @@ func TestOneSerialMemberMakesItsIndexSerial(t *testing.T) {
 	}
 }
 
-func TestTheLoserOfAConflictIsDroppedWholeAndNobodyIsCalledTwice(t *testing.T) {
-	t.Parallel()
-	members := serial("a", "b", "c", "d")
-	replies := createReplies{
-		adjusting(func(a *api.ContainerAdjustment) { a.AddEnv("X", "a"); a.SetLinuxCPUShares(1) }),
-		adjusting(func(a *api.ContainerAdjustment) { a.AddEnv("Y", "b") }),
-		adjusting(func(a *api.ContainerAdjustment) {
-			a.AddEnv("ONLY_C", "c")
-			a.AddEnv("X", "c")
-			a.AddEnv("Y", "c")
-			a.SetLinuxCPUShares(3)
-		}),
-		adjusting(func(a *api.ContainerAdjustment) { a.AddEnv("ONLY_C", "d") }),
-	}
-	calls := make([]int, len(members))
-	var lastSaw []string
-	res, err := newEngine(t).CreateContainer(t.Context(), members, newCreate(),
-		func(_ context.Context, m int, view *api.CreateContainerRequest) *api.CreateContainerResponse {
-			calls[m]++
-			lastSaw = view.GetContainer().GetEnv()
-			return replies[m]
-		}, merge.CreateOptions{Owners: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]int{1, 1, 1, 1}, calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"A=own", "B=own", "PATH=/bin", "X=a", "Y=b"}, lastSaw); diff != "" {
-		t.Errorf("what d saw after c lost (-want +got):\n%s", diff)
-	}
-	want := []merge.Dropped{{
-		Member: 2, Cause: merge.CauseConflict, With: []int{0, 1},
-		Fields: []merge.FieldKey{
-			{Container: "ctr0", Field: api.Field_Env, Key: "X"},
-			{Container: "ctr0", Field: api.Field_Env, Key: "Y"},
-			{Container: "ctr0", Field: api.Field_CPUShares},
-		},
-		Message: `sets Env[X] and 2 more, already set by "a", "b"`,
-	}}
-	if diff := cmp.Diff(want, res.Dropped); diff != "" {
-		t.Errorf("dropped (-want +got):\n%s", diff)
-	}
-	if owner, _ := res.Owners.EnvOwner("ctr0", "ONLY_C"); owner != "d" {
-		t.Errorf("owner of what c wanted too = %q, want d", owner)
-	}
-	if diff := cmp.Diff([]string{"X", "Y", "ONLY_C"}, envKeys(res.Reply)); diff != "" {
-		t.Errorf("reply (-want +got):\n%s", diff)
-	}
-}
-
-func TestAllMembersButOneMayLose(t *testing.T) {
-	t.Parallel()
-	var names []string
-	var replies createReplies
-	for i := range 9 {
-		names = append(names, string(rune('a'+i)))
-		replies = append(replies, env("X", names[i]))
-	}
-	res := create(t, newEngine(t), serial(names...), newCreate(), replies, merge.CreateOptions{})
-	if len(res.Dropped) != 8 || res.Reply.GetAdjust().GetEnv()[0].GetValue() != "a" {
-		t.Errorf("dropped %d, reply %v", len(res.Dropped), res.Reply)
-	}
-}
-
 func TestAnErrorNamesWhatTheCallerGotWrong(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	noCall := func(context.Context, int, *api.CreateContainerRequest) *api.CreateContainerResponse {
 		t.Error("a member was called")
-		return nil
+		return &api.CreateContainerResponse{}
 	}
 	for want, try := range map[string]func() error{
 		`merge CreateContainer: members 0 and 1 are both named "a"`: func() error {
@@ -422,6 +323,45 @@ func TestCallbacksGetTheCallersContext(t *testing.T) {
 		}
 		if len(envKeys(res.Reply)) != len(members) {
 			t.Errorf("a cancelled context cost a reply: %v", res.Reply)
+		}
+	}
+}
+
+func TestNilEntriesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, members := range [][]merge.Member{serial("a"), serial("a", "b")} {
+		res, err := newEngine(t).CreateContainer(t.Context(), members, newCreate(), func(_ context.Context, m int, _ *api.CreateContainerRequest) *api.CreateContainerResponse {
+			if m > 0 {
+				return nil
+			}
+			rpl := adjusting(func(a *api.ContainerAdjustment) {
+				a.Env = []*api.KeyValue{nil, {Key: "X"}, nil, {Key: "Y"}, nil}
+				a.Rlimits = []*api.POSIXRlimit{nil}
+				a.Hooks = &api.Hooks{Prestart: []*api.Hook{nil, {Path: "/x"}}}
+				a.Linux = &api.LinuxContainerAdjustment{
+					NetDevices:    map[string]*api.LinuxNetDevice{"nil": nil, "-gone": nil, "eth1": {Name: "x"}},
+					SeccompPolicy: &api.LinuxSeccomp{Syscalls: []*api.LinuxSyscall{nil, {Action: "x", Args: []*api.LinuxSeccompArg{nil}}}},
+				}
+			})
+			rpl.Update = []*api.ContainerUpdate{nil, updateOf("other", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(1) }), updateOf("", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(1) })}
+			rpl.Evict = []*api.ContainerEviction{nil, {ContainerId: "other"}, {Reason: "nobody"}}
+			return rpl
+		}, merge.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := adjusting(func(a *api.ContainerAdjustment) {
+			a.Env = []*api.KeyValue{{Key: "X"}, {Key: "Y"}}
+			a.Hooks = &api.Hooks{Prestart: []*api.Hook{{Path: "/x"}}}
+			a.Linux = &api.LinuxContainerAdjustment{
+				NetDevices:    map[string]*api.LinuxNetDevice{"-gone": {}, "eth1": {Name: "x"}},
+				SeccompPolicy: &api.LinuxSeccomp{Syscalls: []*api.LinuxSyscall{{Action: "x"}}},
+			}
+		})
+		want.Update = []*api.ContainerUpdate{updateOf("other", func(u *api.ContainerUpdate) { u.SetLinuxCPUShares(1) })}
+		want.Evict = []*api.ContainerEviction{{ContainerId: "other"}}
+		if diff := cmp.Diff(want, res.Reply, protocmp.Transform()); diff != "" {
+			t.Errorf("%d members (-want +got):\n%s", len(members), diff)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,9 +47,9 @@ type hosted struct {
 // take hands out an idle adaptation of the shape, or a new one.
 func (e *Engine) take(s shape) (*hosted, error) {
 	e.mu.Lock()
-	for i := len(e.idle) - 1; i >= 0; i-- {
-		if h := e.idle[i]; h.shape == s {
-			e.idle = append(e.idle[:i], e.idle[i+1:]...)
+	for i, h := range slices.Backward(e.idle) {
+		if h.shape == s {
+			e.idle = slices.Delete(e.idle, i, i+1)
 			e.mu.Unlock()
 			return h, nil
 		}
@@ -67,7 +68,7 @@ func (e *Engine) give(h *hosted) {
 		e.idle = append(e.idle, h)
 		if len(e.idle) > maxIdle {
 			surplus = e.idle[0]
-			e.idle = append(e.idle[:0], e.idle[1:]...)
+			e.idle = slices.Delete(e.idle, 0, 1)
 		}
 	}
 	e.mu.Unlock()

@@ -1,6 +1,7 @@
 package merge_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +13,8 @@ import (
 
 // ociSpec gives the OCI spec that a runtime ends with: the container's own
 // one, changed by NRI's generator.
-func ociSpec(t testing.TB, c *api.Container, adjust *api.ContainerAdjustment) *rspec.Spec {
-	t.Helper()
+func ociSpec(tb testing.TB, c *api.Container, adjust *api.ContainerAdjustment) *rspec.Spec {
+	tb.Helper()
 	spec := &rspec.Spec{
 		Annotations: map[string]string{},
 		Process:     &rspec.Process{Args: slices.Clone(c.GetArgs()), Env: slices.Clone(c.GetEnv())},
@@ -25,9 +26,7 @@ func ociSpec(t testing.TB, c *api.Container, adjust *api.ContainerAdjustment) *r
 			IntelRdt:   &rspec.LinuxIntelRdt{ClosID: "own", Schemata: []string{"own"}},
 		},
 	}
-	for k, v := range c.GetAnnotations() {
-		spec.Annotations[k] = v
-	}
+	maps.Copy(spec.Annotations, c.GetAnnotations())
 	for _, m := range c.GetMounts() {
 		spec.Mounts = append(spec.Mounts, m.ToOCI(nil))
 	}
@@ -40,9 +39,7 @@ func ociSpec(t testing.TB, c *api.Container, adjust *api.ContainerAdjustment) *r
 	for _, d := range c.GetLinux().GetDevices() {
 		spec.Linux.Devices = append(spec.Linux.Devices, d.ToOCI())
 	}
-	for k, v := range c.GetLinux().GetSysctl() {
-		spec.Linux.Sysctl[k] = v
-	}
+	maps.Copy(spec.Linux.Sysctl, c.GetLinux().GetSysctl())
 	for k, v := range c.GetLinux().GetNetDevices() {
 		spec.Linux.NetDevices[k] = rspec.LinuxNetDevice{Name: v.GetName()}
 	}
@@ -55,7 +52,7 @@ func ociSpec(t testing.TB, c *api.Container, adjust *api.ContainerAdjustment) *r
 		generate.WithRdtResolver(func(class string) (*rspec.LinuxIntelRdt, error) { return &rspec.LinuxIntelRdt{ClosID: class}, nil }),
 	)
 	if err := g.Adjust(adjust); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return spec
 }
@@ -93,9 +90,11 @@ func (e *specEditor) RemoveLinuxNamespace(ns string) error {
 func (e *specEditor) AddPreStartHook(h rspec.Hook) {
 	e.spec.Hooks.Prestart = append(e.spec.Hooks.Prestart, h) //nolint:staticcheck // NRI still offers prestart hooks.
 }
+
 func (e *specEditor) AddPostStartHook(h rspec.Hook) {
 	e.spec.Hooks.Poststart = append(e.spec.Hooks.Poststart, h)
 }
+
 func (e *specEditor) AddPostStopHook(h rspec.Hook) {
 	e.spec.Hooks.Poststop = append(e.spec.Hooks.Poststop, h)
 }
@@ -139,12 +138,17 @@ func (e *specEditor) RemoveLinuxSysctl(key string)     { delete(e.spec.Linux.Sys
 
 func (e *specEditor) SetLinuxCgroupsPath(path string)      { e.spec.Linux.CgroupsPath = path }
 func (e *specEditor) SetLinuxResourcesCPUCpus(cpus string) { e.spec.Linux.Resources.CPU.Cpus = cpus }
+
 func (e *specEditor) SetLinuxResourcesCPUMems(mems string) { e.spec.Linux.Resources.CPU.Mems = mems }
-func (e *specEditor) SetLinuxResourcesCPUPeriod(v uint64)  { e.spec.Linux.Resources.CPU.Period = &v }
-func (e *specEditor) SetLinuxResourcesCPUQuota(v int64)    { e.spec.Linux.Resources.CPU.Quota = &v }
-func (e *specEditor) SetLinuxResourcesCPUShares(v uint64)  { e.spec.Linux.Resources.CPU.Shares = &v }
+
+func (e *specEditor) SetLinuxResourcesCPUPeriod(v uint64) { e.spec.Linux.Resources.CPU.Period = &v }
+func (e *specEditor) SetLinuxResourcesCPUQuota(v int64)   { e.spec.Linux.Resources.CPU.Quota = &v }
+func (e *specEditor) SetLinuxResourcesCPUShares(v uint64) { e.spec.Linux.Resources.CPU.Shares = &v }
+
 func (e *specEditor) SetLinuxResourcesMemoryLimit(v int64) { e.spec.Linux.Resources.Memory.Limit = &v }
-func (e *specEditor) SetLinuxResourcesMemorySwap(v int64)  { e.spec.Linux.Resources.Memory.Swap = &v }
+
+func (e *specEditor) SetLinuxResourcesMemorySwap(v int64) { e.spec.Linux.Resources.Memory.Swap = &v }
+
 func (e *specEditor) SetLinuxRootPropagation(rp string) error {
 	e.spec.Linux.RootfsPropagation = rp
 	return nil

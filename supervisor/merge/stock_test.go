@@ -3,6 +3,7 @@ package merge_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/containerd/nri/pkg/adaptation"
@@ -34,11 +35,11 @@ type outcome struct {
 
 // stock sends one event, the request that is not nil, through NRI's
 // adaptation as it is, with plugins attached in the order given.
-func stock(t testing.TB, plugins []attached, create *api.CreateContainerRequest, update *api.UpdateContainerRequest, stop *api.StopContainerRequest) *outcome {
-	t.Helper()
+func stock(tb testing.TB, plugins []attached, create *api.CreateContainerRequest, update *api.UpdateContainerRequest, stop *api.StopContainerRequest) *outcome {
+	tb.Helper()
 	out := &outcome{}
 	var builtins []*builtin.BuiltinPlugin
-	for i, p := range append(plugins[:len(plugins):len(plugins)], attached{name: "probe"}) {
+	for i, p := range append(slices.Clip(plugins), attached{name: "probe"}) {
 		builtins = append(builtins, &builtin.BuiltinPlugin{
 			Index: fmt.Sprintf("%03d", i),
 			Base:  p.name,
@@ -74,19 +75,19 @@ func stock(t testing.TB, plugins []attached, create *api.CreateContainerRequest,
 		adaptation.WithBuiltinPlugins(builtins...),
 	)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := a.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(a.Stop)
+	tb.Cleanup(a.Stop)
 	switch {
 	case create != nil:
-		out.create, out.err = a.CreateContainer(t.Context(), proto.CloneOf(create))
+		out.create, out.err = a.CreateContainer(tb.Context(), proto.CloneOf(create))
 	case update != nil:
-		out.update, out.err = a.UpdateContainer(t.Context(), proto.CloneOf(update))
+		out.update, out.err = a.UpdateContainer(tb.Context(), proto.CloneOf(update))
 	default:
-		out.stop, out.err = a.StopContainer(t.Context(), proto.CloneOf(stop))
+		out.stop, out.err = a.StopContainer(tb.Context(), proto.CloneOf(stop))
 	}
 	return out
 }
@@ -102,11 +103,11 @@ func copyOrNil[M any, P interface {
 }
 
 // encode gives the one deterministic encoding that comparisons use.
-func encode(t testing.TB, m proto.Message) string {
-	t.Helper()
+func encode(tb testing.TB, m proto.Message) string {
+	tb.Helper()
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }

@@ -94,13 +94,13 @@ type StopResult struct {
 type Cause int
 
 const (
-	// CauseConflict: the reply sets what an earlier member of this event set.
+	// CauseConflict means that the reply sets what an earlier member of this event set.
 	CauseConflict Cause = iota + 1
-	// CauseSelfConflict: the reply sets the same thing twice.
+	// CauseSelfConflict means that the reply sets the same thing twice.
 	CauseSelfConflict
-	// CauseUpdatesCreated: the reply updates the container that is being created.
+	// CauseUpdatesCreated means that the reply updates the container that is being created.
 	CauseUpdatesCreated
-	// CauseRefused: NRI's adaptation refused the reply, and no claim of it explains why.
+	// CauseRefused means that NRI's adaptation refused the reply, and no claim of it explains why.
 	CauseRefused
 )
 
@@ -120,6 +120,10 @@ func (c Cause) String() string {
 	}
 }
 
+// MaxFields bounds the fields listed for one loss. A reply of 4 MiB, the limit of
+// a message, can hold some 100,000; nobody reads more than a few, and losses are kept.
+const MaxFields = 64
+
 // Dropped is a member whose whole reply was left out.
 type Dropped struct {
 	// Member is its position in the slice given to the engine.
@@ -129,10 +133,9 @@ type Dropped struct {
 	// With are the members it collided with, ascending and without repetition;
 	// itself for CauseSelfConflict; none when nobody is known.
 	With []int
-	// Fields are the fields that collided, sorted.
+	// Fields are the fields that collided, sorted, at most MaxFields of them.
 	Fields []FieldKey
-	// Message is what the adaptation said, for people. Its wording is
-	// NRI's and must not be parsed.
+	// Message says the same in words, for people.
 	Message string
 }
 
@@ -145,7 +148,7 @@ type LostUpdate struct {
 	Update *api.ContainerUpdate
 	// With are the members it collided with, ascending.
 	With []int
-	// Fields are the fields that collided, sorted.
+	// Fields are the fields that collided, sorted, at most MaxFields of them.
 	Fields []FieldKey
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
@@ -205,5 +206,35 @@ func TestPidsOfBestEffortUpdatesAreCheckedToo(t *testing.T) {
 	res := create(t, newEngine(t), serial("a", "b"), newCreate(), createReplies{updating(pids()), updating(bestEffort(pids()))}, merge.CreateOptions{})
 	if len(res.LostUpdates) != 1 || len(res.Dropped) != 0 {
 		t.Errorf("lost %v, dropped %v", res.LostUpdates, res.Dropped)
+	}
+}
+
+// TestWithRequestedPidsAContainerIsNamedOnce: the runtime's adaptation would
+// take a second update of it for a conflict of ours with ourselves.
+func TestWithRequestedPidsAContainerIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	req := newUpdate()
+	req.LinuxResources.Pids = &api.LinuxPids{Limit: 10}
+	quota := updateOf("ctr0", func(u *api.ContainerUpdate) { u.SetLinuxCPUQuota(5) })
+	limit := updateOf("ctr0", func(u *api.ContainerUpdate) { u.SetLinuxMemoryLimit(5) })
+	for name, replies := range map[string][]*api.UpdateContainerResponse{
+		"both best effort": {updated(bestEffort(proto.CloneOf(quota))), updated(bestEffort(proto.CloneOf(limit)))},
+		"one best effort":  {updated(bestEffort(proto.CloneOf(quota))), updated(limit)},
+		"none best effort": {updated(quota), updated(limit)},
+		"all of one":       {updated(quota, bestEffort(proto.CloneOf(limit)))},
+	} {
+		res, _ := update(t, req, replies...)
+		out := stock(t, []attached{{name: "supervisor", update: res.Reply}}, nil, req, nil)
+		if out.err != nil {
+			t.Errorf("%s: the runtime refuses: %v", name, out.err)
+			continue
+		}
+		got := out.update.GetUpdate()[0]
+		if r := got.GetLinux().GetResources(); r.GetCpu().GetQuota().GetValue() != 5 || r.GetMemory().GetLimit().GetValue() != 5 {
+			t.Errorf("%s: the runtime ends with %v", name, got)
+		}
+		if got.GetIgnoreFailure() != (name == "both best effort") {
+			t.Errorf("%s: ignore failure = %t", name, got.GetIgnoreFailure())
+		}
 	}
 }

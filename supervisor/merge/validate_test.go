@@ -105,3 +105,32 @@ func TestOwnersOfHooksAreAllWhoAddedSome(t *testing.T) {
 		t.Errorf("owner of the hooks = %q, want a,c", owner)
 	}
 }
+
+func TestAValidatorMayKeepWhatItJudged(t *testing.T) {
+	t.Parallel()
+	members := serial("a", "judge")
+	members[1].Validates = true
+	said := adjusting(func(a *api.ContainerAdjustment) { a.RemoveEnv("A"); a.AddEnv("X", "1") })
+	var kept *api.ValidateContainerAdjustmentRequest
+	var asJudged string
+	res := create(t, newEngine(t), members, newCreate(), createReplies{said, nil}, merge.CreateOptions{
+		Validate: func(_ context.Context, _ int, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
+			kept, asJudged = req, encode(t, req)
+			return "", true
+		},
+	})
+	if encode(t, kept) != asJudged || kept.GetAdjust() == res.Reply.GetAdjust() {
+		t.Error("what was judged was changed afterwards")
+	}
+}
+
+func TestOwnersAreToldAlsoAfterAnEventThatDidNotAskForThem(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	for _, asked := range []bool{false, true, false, true} {
+		res := create(t, e, serial("a", "b"), newCreate(), createReplies{env("X", "a"), env("Y", "b")}, merge.CreateOptions{Owners: asked})
+		if (res.Owners != nil) != asked {
+			t.Errorf("asked %t, got %v", asked, res.Owners)
+		}
+	}
+}
