@@ -91,11 +91,24 @@ func StartSupervisor(tb testing.TB, dir string) *Process {
 			_ = p.cmd.Process.Kill()
 			<-p.done
 		}
+		p.noDefects()
 		if tb.Failed() {
 			tb.Log(p.Log())
 		}
 	})
 	return p
+}
+
+// noDefects fails the test if the supervisor found a fault of its own, or its race detector or runtime did.
+func (p *Process) noDefects() {
+	bad := p.Lines(func(l map[string]any) bool {
+		msg, _ := l["msg"].(string)
+		return msg == "defect of nri-supervisor, please report" || strings.Contains(msg, "DATA RACE") ||
+			strings.HasPrefix(msg, "panic: ") || strings.HasPrefix(msg, "fatal error: ")
+	})
+	for _, l := range bad {
+		p.tb.Errorf("the supervisor wrote %v", l)
+	}
 }
 
 func (p *Process) read(r io.Reader) {

@@ -5,40 +5,53 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // proxy stands between plugins and the adaptation, which never closes the connections of external plugins by itself: a runtime's process would take them with it.
 type proxy struct {
-	l     net.Listener
-	to    string
-	mu    sync.Mutex
+	l         net.Listener
+	to        string
+	dials     *atomic.Int64
+	intercept *atomic.Pointer[func(n int, c net.Conn) bool]
+
+	mu    sync.Mutex // guards the rest
 	conns map[net.Conn]struct{}
 	shut  bool
 	wg    sync.WaitGroup
 }
 
-func newProxy(tb testing.TB, path, to string) *proxy {
+func newProxy(tb testing.TB, path, to string, dials *atomic.Int64, intercept *atomic.Pointer[func(n int, c net.Conn) bool]) *proxy {
 	tb.Helper()
 	_ = os.Remove(path)
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &proxy{l: l, to: to, conns: map[net.Conn]struct{}{}}
+	p := &proxy{l: l, to: to, dials: dials, intercept: intercept, conns: map[net.Conn]struct{}{}}
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			p.wg.Go(func() { p.serve(c) })
+			n := int(dials.Add(1))
+			p.wg.Go(func() { p.serve(n, c) })
 		}
 	})
 	return p
 }
 
-func (p *proxy) serve(c net.Conn) {
+func (p *proxy) serve(n int, c net.Conn) {
+	if f := p.intercept.Load(); f != nil {
+		if !p.track(c) {
+			return
+		}
+		if (*f)(n, c) {
+			return
+		}
+	}
 	up, err := net.Dial("unix", p.to)
 	if err != nil {
 		_ = c.Close()

@@ -2,7 +2,7 @@ package harness
 
 import (
 	"context"
-	"errors"
+	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -14,27 +14,38 @@ import (
 	nrilog "github.com/containerd/nri/pkg/log"
 )
 
-// Runtime is a simulated container runtime: NRI's real adaptation, with its state and callbacks under one mutex as in containerd. Safe for concurrent use.
+// Runtime is a simulated container runtime: NRI's real adaptation, with its events and callbacks under one mutex as in containerd. Safe for concurrent use, except that Start
+// and Stop are called by one goroutine while no event is under way.
 type Runtime struct {
 	Socket string
 	tb     testing.TB
 	dir    string
 	nri    *adaptation.Adaptation
 	front  *proxy
+	clock  stopwatch
 
-	mu       sync.Mutex
+	// lane is held during each event and each unsolicited update, as containerd does: an update from inside a handler, passed on at once, waits for the event that waits for it.
+	lane sync.Mutex
+
+	mu       sync.Mutex // guards what follows; taken after lane
 	pods     map[string]*api.PodSandbox
 	ctrs     map[string]*api.Container
 	updates  []*api.ContainerUpdate
 	refuse   func(*api.ContainerUpdate) bool
+	batches  int
 	syncs    atomic.Int64
+	dials    atomic.Int64
 	starting atomic.Bool
 	synced   chan struct{} // one token for each synchronized plugin
 	options  []adaptation.Option
+
+	intercept atomic.Pointer[func(n int, c net.Conn) bool]
 }
 
 // quiet drops NRI's log, which is process-wide.
 type quiet struct{}
+
+var quietly sync.Once //nolint:gochecknoglobals // NRI's logger is one for the process, and tests run side by side
 
 func (quiet) Debugf(context.Context, string, ...any) {}
 func (quiet) Infof(context.Context, string, ...any)  {}
@@ -44,7 +55,7 @@ func (quiet) Errorf(context.Context, string, ...any) {}
 // NewRuntime starts a runtime on a socket of its own. Options are passed to the adaptation, for example builtin plugins.
 func NewRuntime(tb testing.TB, options ...adaptation.Option) *Runtime {
 	tb.Helper()
-	nrilog.Set(quiet{})
+	quietly.Do(func() { nrilog.Set(quiet{}) })
 	dir := TempDir(tb)
 	r := &Runtime{
 		Socket: filepath.Join(dir, "nri.sock"), tb: tb, dir: dir, pods: map[string]*api.PodSandbox{}, ctrs: map[string]*api.Container{},
@@ -71,7 +82,7 @@ func (r *Runtime) Start() {
 		r.tb.Fatal(err)
 	}
 	r.nri = a
-	r.front = newProxy(r.tb, r.Socket, r.Socket+".real")
+	r.front = newProxy(r.tb, r.Socket, r.Socket+".real", &r.dials, &r.intercept)
 }
 
 // Stop ends the runtime: its socket and connections close.
@@ -108,8 +119,11 @@ func (r *Runtime) stateLocked() ([]*api.PodSandbox, []*api.Container) {
 }
 
 func (r *Runtime) update(_ context.Context, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
+	r.lane.Lock()
+	defer r.lane.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.batches++
 	var failed []*api.ContainerUpdate
 	for _, u := range updates {
 		if _, known := r.ctrs[u.GetContainerId()]; !known || r.refuse != nil && r.refuse(u) {
@@ -134,6 +148,26 @@ func (r *Runtime) WaitSync() {
 	}
 	// The adaptation adds the plugin to its list after the callback, under its own lock, while the sync is still blocked.
 	r.nri.BlockPluginSync().Unblock()
+}
+
+// Dials is how many connections to the runtime's NRI socket there have been; each is one RegisterPlugin at most.
+func (r *Runtime) Dials() int { return int(r.dials.Load()) }
+
+// Intercept gives each new connection to f first, with its number from 1; when f returns true the connection is f's, otherwise it goes to the adaptation. Set it before anybody dials.
+func (r *Runtime) Intercept(f func(n int, c net.Conn) bool) { r.intercept.Store(&f) }
+
+// Refuse makes the runtime fail the unsolicited updates for which f holds.
+func (r *Runtime) Refuse(f func(*api.ContainerUpdate) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = f
+}
+
+// UpdateRequests is how many requests with unsolicited updates reached the runtime.
+func (r *Runtime) UpdateRequests() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.batches
 }
 
 // Updates returns the unsolicited updates that reached the runtime.
@@ -162,74 +196,4 @@ func (r *Runtime) Live() []string {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// RunPod creates a pod sandbox.
-func (r *Runtime) RunPod(ctx context.Context, pod *api.PodSandbox) error {
-	block := r.nri.BlockPluginSync()
-	defer block.Unblock()
-	if err := r.nri.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Pod: pod}); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods[pod.GetId()] = pod
-	return nil
-}
-
-// Create creates a container, without starting it, and returns the adjustment that the plugins made.
-func (r *Runtime) Create(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.CreateContainerResponse, error) {
-	block := r.nri.BlockPluginSync()
-	defer block.Unblock()
-	rpl, err := r.nri.CreateContainer(ctx, &api.CreateContainerRequest{Pod: pod, Container: ctr})
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	r.ctrs[ctr.GetId()] = ctr
-	r.mu.Unlock()
-	return rpl, r.nri.PostCreateContainer(ctx, &api.PostCreateContainerRequest{Pod: pod, Container: ctr})
-}
-
-// StartContainer starts a created container.
-func (r *Runtime) StartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	if err := r.nri.StartContainer(ctx, &api.StartContainerRequest{Pod: pod, Container: ctr}); err != nil {
-		return err
-	}
-	return r.nri.PostStartContainer(ctx, &api.PostStartContainerRequest{Pod: pod, Container: ctr})
-}
-
-// Update updates a container's resources.
-func (r *Runtime) Update(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, res *api.LinuxResources) (*api.UpdateContainerResponse, error) {
-	rpl, err := r.nri.UpdateContainer(ctx, &api.UpdateContainerRequest{Pod: pod, Container: ctr, LinuxResources: res})
-	if err != nil {
-		return nil, err
-	}
-	return rpl, r.nri.PostUpdateContainer(ctx, &api.PostUpdateContainerRequest{Pod: pod, Container: ctr})
-}
-
-// UpdatePod updates a pod's resources.
-func (r *Runtime) UpdatePod(ctx context.Context, pod *api.PodSandbox, overhead, res *api.LinuxResources) error {
-	if _, err := r.nri.UpdatePodSandbox(ctx, &api.UpdatePodSandboxRequest{Pod: pod, OverheadLinuxResources: overhead, LinuxResources: res}); err != nil {
-		return err
-	}
-	return r.nri.PostUpdatePodSandbox(ctx, &api.PostUpdatePodSandboxRequest{Pod: pod})
-}
-
-// Remove stops and removes a container.
-func (r *Runtime) Remove(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	_, stopErr := r.nri.StopContainer(ctx, &api.StopContainerRequest{Pod: pod, Container: ctr})
-	r.mu.Lock()
-	delete(r.ctrs, ctr.GetId())
-	r.mu.Unlock()
-	return errors.Join(stopErr, r.nri.RemoveContainer(ctx, &api.RemoveContainerRequest{Pod: pod, Container: ctr}))
-}
-
-// RemovePod stops and removes a pod.
-func (r *Runtime) RemovePod(ctx context.Context, pod *api.PodSandbox) error {
-	stopErr := r.nri.StopPodSandbox(ctx, &api.StopPodSandboxRequest{Pod: pod})
-	r.mu.Lock()
-	delete(r.pods, pod.GetId())
-	r.mu.Unlock()
-	return errors.Join(stopErr, r.nri.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{Pod: pod}))
 }
