@@ -22,6 +22,8 @@ GO_BUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w 
 # Tests: one package may take that long before go test ends it with all goroutines shown.
 TEST_TIMEOUT ?= 10m
 GO_TEST := $(GO) test -buildvcs=false -race -shuffle=on -timeout=$(TEST_TIMEOUT)
+# Which packages test, vet and golangci-lint look at; for work on one package: make test lint PKG=./policy/...
+PKG ?= ./...
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
 # The second of the two builds of the NRI library that have to pass.
@@ -77,16 +79,16 @@ TARGETS += fmt
 
 .PHONY: lint
 lint: $(LINTER) ## go vet with and without the tag nri_no_wasm, golangci-lint
-	$(call stage,vet,$(GO) vet -buildvcs=false ./...)
-	$(call stage,vet $(NO_WASM),$(GO) vet -buildvcs=false -tags $(NO_WASM) ./...)
-	$(call stage,golangci-lint,$(LINTER) run --allow-parallel-runners)
+	$(call stage,vet,$(GO) vet -buildvcs=false $(PKG))
+	$(call stage,vet $(NO_WASM),$(GO) vet -buildvcs=false -tags $(NO_WASM) $(PKG))
+	$(call stage,golangci-lint,$(LINTER) run --allow-parallel-runners $(PKG))
 TARGETS += lint
 
 # ---- test -----------------------------------------------------------------------------------------------------------------------
 
 .PHONY: test
 test: ## all tests that need no root, with the race detector, in random order
-	$(call stage,test,$(GO_TEST) ./...)
+	$(call stage,test,$(GO_TEST) $(PKG))
 TARGETS += test
 
 ifneq ($(wildcard test/integration/*_test.go),)
