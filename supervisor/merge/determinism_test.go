@@ -16,12 +16,12 @@ import (
 func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		r := &random{Rand: rand.New(rand.NewPCG(seed, 4)), density: 0.3, removals: 0.3}
 		members := serial("a", "b", "c", "d")
 		replies := createReplies{r.create(), r.create(), r.create(), r.create()}
 		var first string
-		for run := range 15 {
+		for run := range 10 {
 			views := make([]*api.CreateContainerRequest, len(members))
 			asSeen := make([]string, len(members))
 			res, err := e.CreateContainer(t.Context(), members, newCreate(), func(_ context.Context, m int, view *api.CreateContainerRequest) *api.CreateContainerResponse {

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/containerd/nri/pkg/api"
@@ -122,12 +123,9 @@ func (ev *event) ownersFromReplies() *api.OwningPlugins {
 
 // compound tells whether NRI tells the entries of a field apart.
 func compound(f api.Field) bool {
-	switch f {
-	case api.Field_Annotations, api.Field_Mounts, api.Field_Devices, api.Field_CdiDevices, api.Field_Env,
+	return slices.Contains([]api.Field{
+		api.Field_Annotations, api.Field_Mounts, api.Field_Devices, api.Field_CdiDevices, api.Field_Env,
 		api.Field_HugepageLimits, api.Field_CgroupsUnified, api.Field_Rlimits, api.Field_Namespace,
-		api.Field_Sysctl, api.Field_LinuxNetDevices:
-		return true
-	default:
-		return false
-	}
+		api.Field_Sysctl, api.Field_LinuxNetDevices,
+	}, f)
 }
