@@ -38,6 +38,9 @@ func Supervisor(tb testing.TB) string { return build(tb, "cmd/nri-supervisor") }
 // Plugin returns the path of an in-tree plugin's binary.
 func Plugin(tb testing.TB, name string) string { return build(tb, "plugins/"+name) }
 
+// Probe returns the path of the plugin for tests, test/harness/probe.
+func Probe(tb testing.TB) string { return build(tb, "test/harness/probe") }
+
 func build(tb testing.TB, pkg string) string {
 	tb.Helper()
 	programs.mu.Lock()

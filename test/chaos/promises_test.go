@@ -1,0 +1,187 @@
+package chaos_test
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
+)
+
+// requestTimeout is the runtime's deadline for one request; nobody here changes NRI's default.
+const requestTimeout = 2 * time.Second
+
+// serving waits until a container that selects the plugin gets its work again.
+func (w *world) serving(plugin string) {
+	w.t.Helper()
+	limit := time.After(40 * time.Second)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !w.create("again", "none", plugin).works {
+		select {
+		case <-tick.C:
+		case <-limit:
+			w.t.Fatalf("plugin %s does not serve 40 s after its fault was lifted", plugin)
+		}
+	}
+}
+
+// truth checks that the plugin knows what it selected and what exists, and nothing else.
+func (w *world) truth(plugin string) {
+	w.t.Helper()
+	var pods, ctrs []string
+	strangers := map[string]bool{}
+	for _, p := range w.pods {
+		if p.sick == plugin && p.live {
+			pods, ctrs = append(pods, p.pod.GetId()), append(ctrs, p.ctr.GetId())
+		}
+		if p.sick != plugin {
+			strangers[p.pod.GetId()], strangers[p.ctr.GetId()] = true, true
+		}
+	}
+	slices.Sort(pods)
+	slices.Sort(ctrs)
+	var d dump
+	limit := time.Now().Add(10 * time.Second) // removals are notifications: nobody waited for them
+	for {
+		var ok bool
+		if d, ok = w.known(plugin, func(pid int) error { return unix.Kill(pid, unix.SIGUSR1) }); !ok {
+			w.t.Fatalf("plugin %s does not say what it knows", plugin)
+		}
+		if slices.Equal(d.Containers, ctrs) && slices.Equal(d.Pods, pods) {
+			break
+		}
+		if time.Now().After(limit) {
+			w.t.Fatalf("what plugin %s knows differs from what it selected and what exists:\ncontainers %s\npods %s",
+				plugin, cmp.Diff(ctrs, d.Containers), cmp.Diff(pods, d.Pods))
+		}
+	}
+	for id, events := range d.Events {
+		if strangers[id] {
+			w.t.Errorf("plugin %s was told of %s, which it did not select: %v", plugin, id, events)
+		}
+	}
+	for _, id := range d.Snapshot {
+		if strangers[id] {
+			w.t.Errorf("plugin %s was synchronized with %s, which it did not select", plugin, id)
+		}
+	}
+	if d.Synchronized == 1 {
+		for _, id := range ctrs {
+			seen := d.Events[id]["CreateContainer"]
+			if slices.Contains(d.Snapshot, id) {
+				seen++
+			}
+			if seen != 1 {
+				w.t.Errorf("plugin %s was told of container %s %d times, want once", plugin, id, seen)
+			}
+		}
+	}
+}
+
+// neverSilent checks that each piece of work that is missing can be seen: in the list of missed work, in the metrics and in the log.
+func (w *world) neverSilent() {
+	w.t.Helper()
+	want := map[harness.MissedWork]bool{}
+	alive := map[string]float64{}
+	for _, p := range w.pods {
+		if p.sick == "" || p.works {
+			continue
+		}
+		line := w.sup.Lines(func(l map[string]any) bool {
+			return l["msg"] == "plugin's work is missing" && l["plugin"] == p.sick && l["containerID"] == p.ctr.GetId() &&
+				l["event"] == "CreateContainer" && l["reason"] == p.why && l["team"] == "net" && l["pod"] == p.pod.GetName()
+		})
+		if len(line) != 1 {
+			w.t.Errorf("pod %s misses the work of %s (%s) with %d log lines about it, want 1", p.pod.GetName(), p.sick, p.why, len(line))
+		}
+		if p.live {
+			alive[p.why]++
+			want[harness.MissedWork{
+				Namespace: "default", Pod: p.pod.GetName(), Container: "main", ContainerID: p.ctr.GetId(), Plugin: p.sick, Team: "net", Reason: p.why,
+			}] = true
+		}
+	}
+	got := map[harness.MissedWork]bool{}
+	for _, m := range w.sup.Missed() {
+		got[m] = true
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		w.t.Errorf("nri-supervisor missed differs from what is missing:\n%s", d)
+	}
+	_, text := w.sup.Get("/metrics")
+	for _, name := range w.sick {
+		_, missed := w.tally(name, 0)
+		for why, n := range missed {
+			labels := []string{`plugin="` + name + `"`, `reason="` + why + `"`, `team="net"`}
+			if got := harness.SumOf(w.t, text, "nri_supervisor_fallbacks_total", append(labels, `action="ignore"`)...); got < float64(n) {
+				w.t.Errorf("fallbacks of %s with reason %s = %v, want at least %d", name, why, got, n)
+			}
+			if got := harness.SumOf(w.t, text, "nri_supervisor_containers_missed_total", labels...); got != float64(n) {
+				w.t.Errorf("containers that ever missed the work of %s with reason %s = %v, want %d", name, why, got, n)
+			}
+		}
+	}
+	for why, n := range alive {
+		if got := harness.SumOf(w.t, text, "nri_supervisor_missed_containers", `reason="`+why+`"`); got != n {
+			w.t.Errorf("living containers with missing work for reason %s = %v, want %v", why, got, n)
+		}
+	}
+	if n := len(w.sup.Lines(func(l map[string]any) bool { return l["msg"] == "log lines lost" })); n != 0 {
+		w.t.Errorf("%d times the log lost lines", n)
+	}
+}
+
+// neverLate checks that the runtime had each answer before its deadline, over one registration.
+func (w *world) neverLate() {
+	w.t.Helper()
+	if event, took := w.rt.Slowest(); took >= requestTimeout {
+		w.t.Errorf("%s took %s; the runtime's deadline is %s", event, took, requestTimeout)
+	}
+	if late := w.sup.Sum("nri_supervisor_runtime_deadline_missed_total"); late != 0 {
+		w.t.Errorf("%v requests were answered after the deadline", late)
+	}
+	if n, m := w.rt.Dials(), w.rt.Syncs(); n != 1 || m != 1 {
+		w.t.Errorf("%d connections and %d registrations, want one", n, m)
+	}
+	if code, why := w.sup.Get("/readyz"); code != 200 {
+		w.t.Errorf("/readyz says %d: %s", code, why)
+	}
+	if code, why := w.sup.Get("/healthz"); code != 200 {
+		w.t.Errorf("/healthz says %d: %s", code, why)
+	}
+	// A container that no sick plugin selected never waits for one. Half a plugin's timeout is far above what this machine needs, and the middle of them is no outlier.
+	slices.Sort(w.calm)
+	if n := len(w.calm); n > 0 && w.calm[n/2] > 150*time.Millisecond {
+		w.t.Errorf("half of the creations that no sick plugin selected took more than %s", w.calm[n/2])
+	}
+	for _, h := range healthyPlugins(w.t) {
+		if n := w.sup.Starts(h.name); n != 1 {
+			w.t.Errorf("the healthy plugin %s was started %d times", h.name, n)
+		}
+		if n := w.sup.Sum("nri_supervisor_fallbacks_total", `plugin="`+h.name+`"`); n != 0 {
+			w.t.Errorf("%v times the work of the healthy plugin %s is missing", n, h.name)
+		}
+	}
+}
+
+// nothingLeft stops the supervisor and looks for what it forgot.
+func (w *world) nothingLeft() {
+	w.t.Helper()
+	if z := w.sup.Zombies(); len(z) != 0 {
+		harness.Eventually(w.t, "the dead children of the supervisor waited for", func() bool { return len(w.sup.Zombies()) == 0 })
+	}
+	begin := time.Now()
+	if code := w.sup.Stop(); code != 0 {
+		w.t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		w.t.Errorf("stopping took %s, want at most 10 s", took)
+	}
+	if left := w.sup.Leftovers(); len(left) != 0 {
+		w.t.Errorf("left after the supervisor:\n%s", strings.Join(left, "\n"))
+	}
+}
