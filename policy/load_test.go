@@ -150,6 +150,20 @@ func TestWhatCannotBeReadIsReportedAndLeavesTheRest(t *testing.T) {
 	}
 }
 
+func TestAFileIsReadToOneByteBeyondTheLimitAndThenRefused(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 20
+	tr := newTree(t)
+	tr.write("config.yaml", supervisorYAML, 0o644)
+	text := plugin("p")
+	for size, want := range map[int]int{limit: 1, limit + 1: 0, limit + 5000: 0} {
+		path := tr.write("p.yaml", text+strings.Repeat("#", size-len(text)), 0o644)
+		if c, problems := tr.load(policy.LoadOptions{PluginPaths: []string{path}}); len(c.Plugins) != want {
+			t.Errorf("%d bytes: %d plugins, want %d: %s", size, len(c.Plugins), want, problems)
+		}
+	}
+}
+
 func TestAMissingDefaultFolderIsAWarning(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t)
@@ -269,7 +283,11 @@ func TestFilesThatOthersCanWriteAreRefusedUnlessFileTrustIsOff(t *testing.T) {
 		tr.write("config.yaml", supervisorYAML+"  fileTrust: "+trust+"\n", 0o644)
 		binary := tr.write("bin/x", "", 0o777)
 		tr.write("d/bad.yaml", plugin("bad", "exec: {path: "+binary+"}"), 0o666)
-		o := policy.LoadOptions{PluginPaths: []string{tr.path("d")}, CheckFiles: true}
+		o := policy.LoadOptions{PluginPaths: []string{tr.path("d")}}
+		if c, problems := tr.load(o); len(c.Plugins) != 1 {
+			t.Errorf("%s: refused although nobody asked: %s", trust, problems)
+		}
+		o.CheckFiles = true
 		c, problems := tr.load(o)
 		want, plugins := "/d/bad.yaml: the file can be written by others (mode 0666); chmod go-w /d/bad.yaml, or set fileTrust: off", 0
 		if trust == "off" {

@@ -76,6 +76,23 @@ func TestAFileAboveTheSizeLimitIsRefusedWithTheNumbers(t *testing.T) {
 	}
 }
 
+func TestAliasesCannotBlowUpAFile(t *testing.T) {
+	t.Parallel()
+	repeat := func(what string) string { return "[" + strings.Repeat(what+",", 9) + what + "]" }
+	// Values without text, and text without many values: one limit each.
+	empty := "config:\n  a: &a " + repeat(`""`)
+	for _, pair := range []string{"ab", "bc", "cd", "de", "ef"} {
+		empty += "\n  " + pair[1:] + ": &" + pair[1:] + " " + repeat("*"+pair[:1])
+	}
+	long := "config:\n  a: &a " + strings.Repeat("x", 1<<20) + "\n  b: " + repeat("*a") + "\n  c: " + repeat("*a")
+	for name, text := range map[string]string{"many values": empty, "long values": long} {
+		c := parse(t, supervisorYAML, plugin("p", text))
+		if len(c.Plugins) != 0 || !strings.Contains(c.Problems.Error(), "once its aliases are expanded") {
+			t.Errorf("%s: %v", name, c.Problems)
+		}
+	}
+}
+
 func TestOneBrokenPluginLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	c := parse(t, supervisorYAML, plugin("good"), plugin("bad", "parallel: maybe"), plugin("also-good"), "kind: [\n")
