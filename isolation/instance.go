@@ -203,7 +203,7 @@ func (i *Instance) finish(p *process) {
 			reason = ReasonClean
 		}
 	}
-	if i.exit.Reason == "" {
+	if i.exit.Reason == "" || i.exit.Reason == ReasonSignal { // a signal of ours that came too late ended nothing
 		i.exit.Reason = reason
 	}
 	close(i.done)
