@@ -175,5 +175,8 @@ func unnamedSocket(fd int) bool {
 	}
 	l, okLocal := local.(*unix.SockaddrUnix)
 	p, okPeer := peer.(*unix.SockaddrUnix)
-	return okLocal && okPeer && l.Name == "" && p.Name == ""
+	return okLocal && okPeer && unnamed(l) && unnamed(p)
 }
+
+// unnamed tells whether the address is that of a socket without a name, which package unix writes like an abstract name of no bytes.
+func unnamed(a *unix.SockaddrUnix) bool { return a.Name == "" || a.Name == "@" }
