@@ -52,8 +52,9 @@ func (h *host) deliver(ctx context.Context, d delivery, share time.Duration) cal
 }
 
 // await returns the answer. The machine answers by the deadline by itself; the timer here is for the case that it does not, so that a defect of ours cannot make the runtime wait.
+// It allows for half of what the budget keeps for the way back: a node that starves us for a moment is no defect.
 func (h *host) await(ctx context.Context, c *call) callResult {
-	const slack = 20 * time.Millisecond // the smallest margin that a budget keeps
+	slack := margin(h.sup.runtimeInfo().RequestTimeout) / 2
 	late := time.NewTimer(time.Until(c.req.Deadline) + slack)
 	defer late.Stop()
 	done := ctx.Done()
