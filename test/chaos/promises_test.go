@@ -29,8 +29,8 @@ func (w *world) serving(plugin string) {
 	}
 }
 
-// truth checks that the plugin knows what it selected and what exists, and nothing else.
-func (w *world) truth(plugin string) {
+// truth checks that the plugin knows what it selected and what exists, and nothing else. forgets allows it not to know what it missed while it was busy: that is withheld from it.
+func (w *world) truth(plugin string, forgets bool) {
 	w.t.Helper()
 	var pods, ctrs []string
 	strangers := map[string]bool{}
@@ -44,6 +44,9 @@ func (w *world) truth(plugin string) {
 	}
 	slices.Sort(pods)
 	slices.Sort(ctrs)
+	withheld := func(id string) bool {
+		return forgets && slices.ContainsFunc(w.pods, func(p *podLife) bool { return p.why == "busy" && (p.ctr.GetId() == id || p.pod.GetId() == id) })
+	}
 	var d dump
 	limit := time.Now().Add(10 * time.Second) // removals are notifications: nobody waited for them
 	for {
@@ -51,6 +54,10 @@ func (w *world) truth(plugin string) {
 		if d, ok = w.known(plugin, func(pid int) error { return unix.Kill(pid, unix.SIGUSR1) }); !ok {
 			w.t.Fatalf("plugin %s does not say what it knows", plugin)
 		}
+		unknown := func(known []string) func(string) bool {
+			return func(id string) bool { return withheld(id) && !slices.Contains(known, id) }
+		}
+		pods, ctrs = slices.DeleteFunc(pods, unknown(d.Pods)), slices.DeleteFunc(ctrs, unknown(d.Containers))
 		if slices.Equal(d.Containers, ctrs) && slices.Equal(d.Pods, pods) {
 			break
 		}

@@ -120,7 +120,9 @@ func (w *world) same(p *podLife, what string, got, want proto.Message) {
 
 func (w *world) update(p *podLife) {
 	w.t.Helper()
-	res := func() *api.LinuxResources { return &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(512))}} }
+	res := func() *api.LinuxResources {
+		return &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(uint64(512))}}
+	}
 	ctx := w.t.Context()
 	w.must(w.rt.UpdatePod(ctx, proto.CloneOf(p.pod), res(), res()))
 	got, err := w.rt.Update(ctx, proto.CloneOf(p.pod), proto.CloneOf(p.ctr), res())
