@@ -87,6 +87,7 @@ func (u *updater) run() {
 	var se *session
 	var buf []updateMessage
 	var due <-chan time.Time
+	var sent time.Time
 	for {
 		select {
 		case <-u.quit:
@@ -101,12 +102,13 @@ func (u *updater) run() {
 			}
 			buf = batch
 			if due == nil && len(order) > 0 && se != nil {
-				due = time.After(0)
+				due = time.After(updateEvery - time.Since(sent))
 			}
 		case <-due:
 			due = nil
 			n := min(len(order), updateBatch)
 			u.send(se, pending, order[:n])
+			sent = time.Now()
 			order = order[n:]
 			if len(order) > 0 {
 				due = time.After(updateEvery)
