@@ -102,7 +102,7 @@ func faults() []fault {
 		{name: "a forbidden field", sick: one("CreateContainer forbidden"), reasons: []string{"forbidden", "breaker_open"}},
 		{name: "slow but in time", sick: one("CreateContainer slow:270ms"), works: true},
 		{name: "too slow", sick: one("CreateContainer slow:400ms"), reasons: []string{"timeout", "busy", "breaker_open"}, forgets: true},
-		{name: "a flood of output", sick: one("CreateContainer flood:20000"), works: true},
+		{name: "a flood of output", sick: []sick{{name: "sick", actions: []string{"CreateContainer flood:10000"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
 	}
 }
 
