@@ -197,7 +197,7 @@ func startHost(t *testing.T, file string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := exec.Command(exe) //nolint:gosec // this test binary
+	host := exec.Command(exe)
 	host.Env = append(os.Environ(), modeEnv+"=host:"+file)
 	host.Stderr = os.Stderr
 	if err := host.Start(); err != nil {

@@ -100,8 +100,10 @@ func TestTheReasonOfAnEndIsTheFirstCause(t *testing.T) {
 			i.Kill(isolation.ReasonHealth)
 			i.Stop(context.Background())
 		}, isolation.ReasonHung, -1, syscall.SIGKILL, ""},
-		"health": {func(_ *testing.T, i *isolation.Instance) { i.Kill(isolation.ReasonHealth) },
-			isolation.ReasonHealth, -1, syscall.SIGKILL, ""},
+		"health": {
+			func(_ *testing.T, i *isolation.Instance) { i.Kill(isolation.ReasonHealth) },
+			isolation.ReasonHealth, -1, syscall.SIGKILL, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +173,7 @@ func TestAGrandchildThatHoldsThePipesDelaysNobody(t *testing.T) {
 			began := time.Now()
 			i, err := isolation.Start(t.Context(), s)
 			if mode == "fork-exit" {
-				startError(t, err)
+				_ = startError(t, err)
 			} else {
 				if err != nil {
 					t.Fatal(err)

@@ -93,8 +93,11 @@ const (
 	// MaxLine is the most bytes of one line of output that are kept, before escaping: journald's default is 48 KiB,
 	// syslog's 8 KiB; 16 KiB holds a Go panic message and a go-plugin handshake with its certificate.
 	MaxLine = 16 << 10
-	// LineRate and LineBurst limit the lines per second of each stream that reach OnOutput. The burst lets a stack trace through.
-	LineRate, LineBurst = 200, 500
+	// LineRate is how many lines of each stream reach OnOutput in a second, LineBurst how many at once: a stack trace of
+	// some hundred lines gets through.
+	LineRate = 200
+	// LineBurst is the size of the bucket that LineRate refills.
+	LineBurst = 500
 	// WriteStall is how long one write to a plugin's NRI connection may be stuck before the connection is closed: the
 	// peer stopped reading. Neither ttrpc nor NRI's mux has such a bound.
 	WriteStall = 5 * time.Second

@@ -43,8 +43,8 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 	if err != nil {
 		return nil, notStarted(PhaseExec, errors.Join(err, dir.remove()))
 	}
-	defer func() { _ = peer.Close() }() // usually closed long before
-	conn, err := newNRIConn(local, s.OnUpdate)
+	defer func() { _ = peer.Close() }()        // usually closed long before
+	conn, err := newNRIConn(local, s.OnUpdate) //nolint:contextcheck // the connection outlives the start
 	if err != nil {
 		return nil, notStarted(PhaseExec, errors.Join(err, dir.remove()))
 	}
@@ -106,7 +106,7 @@ func (i *Instance) shakeHands(ctx, calls context.Context) (Phase, error) {
 		}
 		// A plugin of ours registers only after the handshake.
 		i.abandon()
-		<-done
+		<-done //nolint:errcheck // the consequence of being killed
 		return PhaseHandshake, errStockPlugin
 	case <-ctx.Done():
 		i.abandon()

@@ -121,7 +121,7 @@ func filesIn(t *testing.T, dir string) []string {
 }
 
 func TestThePluginInheritsNothing(t *testing.T) {
-	t.Setenv("SUPERVISOR_SECRET", "token") //nolint:paralleltest // Setenv
+	t.Setenv("SUPERVISOR_SECRET", "token")
 	// A descriptor that is inherited on exec, as a supervisor that was itself launched by a runtime has them.
 	leak, err := os.Open("/etc/hostname")
 	if err != nil {
@@ -131,7 +131,7 @@ func TestThePluginInheritsNothing(t *testing.T) {
 	clearCloseOnExec(t, leak)
 	allowCoreDumps(t)
 
-	for _, protocol := range []isolation.Protocol{isolation.GoPlugin, isolation.NRI} {
+	for _, protocol := range []isolation.Protocol{isolation.GoPlugin, isolation.NRI} { //nolint:paralleltest // it changes this process
 		t.Run(protocol.String(), func(t *testing.T) {
 			s := spec(t, protocol, map[isolation.Protocol]string{isolation.GoPlugin: "sdk", isolation.NRI: "stock"}[protocol])
 			s.Env = append(s.Env, "LOG=debug")
@@ -235,24 +235,42 @@ func TestAFailedStartSaysWhatIsWrongAndLeavesNothing(t *testing.T) {
 		phase    isolation.Phase
 		want     []string
 	}{
-		"exit at start": {isolation.GoPlugin, "exit", isolation.PhaseHandshake,
-			[]string{"it exited with code 7 before it was ready", `last output: "cannot read licence file"`}},
-		"exit at start, stock": {isolation.NRI, "exit", isolation.PhaseRegister,
-			[]string{"it exited with code 7 before it was ready", `last output: "cannot read licence file"`}},
-		"garbage before the handshake": {isolation.GoPlugin, "garbage", isolation.PhaseHandshake,
-			[]string{`its first line on stdout is no handshake: "Welcome to my plugin!"`, "plugins.Serve", "protocol: nri"}},
-		"binary garbage": {isolation.GoPlugin, "binary-garbage", isolation.PhaseHandshake,
-			[]string{`is no handshake: "\x1b\xff\x00"`}},
-		"another version": {isolation.GoPlugin, "version", isolation.PhaseHandshake,
-			[]string{"it speaks version 99 of the plugin protocol, this supervisor version 1"}},
-		"an address on the network": {isolation.GoPlugin, "address:tcp|127.0.0.1:22", isolation.PhaseHandshake,
-			[]string{`plugin listens on "tcp" "127.0.0.1:22": only a unix socket in its own directory`}},
-		"the socket of somebody else": {isolation.GoPlugin, "address:unix|" + elsewhere, isolation.PhaseHandshake,
-			[]string{"only a socket in its own directory"}},
-		"a stock plugin as one of the SDK": {isolation.GoPlugin, "stock", isolation.PhaseHandshake,
-			[]string{"without the handshake of the SDK: set protocol: nri"}},
-		"closing the connection": {isolation.NRI, "close-fd3", isolation.PhaseRegister,
-			[]string{"closed its NRI connection (descriptor 3) before it registered"}},
+		"exit at start": {
+			isolation.GoPlugin, "exit", isolation.PhaseHandshake,
+			[]string{"it exited with code 7 before it was ready", `last output: "cannot read licence file"`},
+		},
+		"exit at start, stock": {
+			isolation.NRI, "exit", isolation.PhaseRegister,
+			[]string{"it exited with code 7 before it was ready", `last output: "cannot read licence file"`},
+		},
+		"garbage before the handshake": {
+			isolation.GoPlugin, "garbage", isolation.PhaseHandshake,
+			[]string{`its first line on stdout is no handshake: "Welcome to my plugin!"`, "plugins.Serve", "protocol: nri"},
+		},
+		"binary garbage": {
+			isolation.GoPlugin, "binary-garbage", isolation.PhaseHandshake,
+			[]string{`is no handshake: "\x1b\xff\x00"`},
+		},
+		"another version": {
+			isolation.GoPlugin, "version", isolation.PhaseHandshake,
+			[]string{"it speaks version 99 of the plugin protocol, this supervisor version 1"},
+		},
+		"an address on the network": {
+			isolation.GoPlugin, "address:tcp|127.0.0.1:22", isolation.PhaseHandshake,
+			[]string{`plugin listens on "tcp" "127.0.0.1:22": only a unix socket in its own directory`},
+		},
+		"the socket of somebody else": {
+			isolation.GoPlugin, "address:unix|" + elsewhere, isolation.PhaseHandshake,
+			[]string{"only a socket in its own directory"},
+		},
+		"a stock plugin as one of the SDK": {
+			isolation.GoPlugin, "stock", isolation.PhaseHandshake,
+			[]string{"without the handshake of the SDK: set protocol: nri"},
+		},
+		"closing the connection": {
+			isolation.NRI, "close-fd3", isolation.PhaseRegister,
+			[]string{"closed its NRI connection (descriptor 3) before it registered"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +319,7 @@ func TestAHangingStartEndsWithItsContext(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			_, err := isolation.Start(ctx, s)
-			startError(t, err)
+			_ = startError(t, err)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
@@ -351,11 +369,15 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 		"mode":      {func(s *isolation.Spec) { s.Path = plain }, isolation.PhaseBinary, "chmod +x it"},
 		"setuid":    {func(s *isolation.Spec) { s.Path = setuid }, isolation.PhaseBinary, "setuid or setgid programs are refused"},
 		"pin form":  {func(s *isolation.Spec) { s.SHA256 = "abc" }, isolation.PhaseBinary, "64 hexadecimal digits"},
-		"pinned script": {func(s *isolation.Spec) { s.Path, s.SHA256 = script, strings.Repeat("0", 64) }, isolation.PhaseBinary,
-			"a script cannot be pinned"},
+		"pinned script": {
+			func(s *isolation.Spec) { s.Path, s.SHA256 = script, strings.Repeat("0", 64) }, isolation.PhaseBinary,
+			"a script cannot be pinned",
+		},
 		"long path": {func(s *isolation.Spec) { s.Name = strings.Repeat("n", 90) }, isolation.PhaseRunDir, "the limit is 107"},
-		"no program": {func(s *isolation.Spec) { s.Path = text }, isolation.PhaseExec,
-			"not a program for this machine's architecture"},
+		"no program": {
+			func(s *isolation.Spec) { s.Path = text }, isolation.PhaseExec,
+			"not a program for this machine's architecture",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -383,7 +405,7 @@ func TestAScriptCanBeAPlugin(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+s.Path+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(script, 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.Chmod(script, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.Path = script

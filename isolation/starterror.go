@@ -68,18 +68,17 @@ func (i *Instance) timeoutCause(phase Phase, took time.Duration, cause error) er
 	if errors.Is(cause, context.Canceled) {
 		return fmt.Errorf("given up after %s: %w", took, cause)
 	}
-	switch phase {
-	case PhaseRegister:
+	if phase == PhaseRegister {
 		return fmt.Errorf("no RegisterPlugin on descriptor 3 in %s%s: %w", took, lastWords(i.Exit()), cause)
-	case PhaseControl:
-		return fmt.Errorf("no answer of the control service in %s: %w", took, cause)
-	default:
-		head := i.out.firstBytes()
-		if head == "" {
-			return fmt.Errorf("no handshake in %s, and nothing on stdout%s: is it a plugin built with the SDK? %w", took, lastWords(i.Exit()), cause)
-		}
-		return fmt.Errorf("no handshake in %s, stdout began with %s: %w", took, quoteHead(head), cause)
 	}
+	if phase == PhaseControl {
+		return fmt.Errorf("no answer of the control service in %s: %w", took, cause)
+	}
+	head := i.out.firstBytes()
+	if head == "" {
+		return fmt.Errorf("no handshake in %s, and nothing on stdout%s: is it a plugin built with the SDK? %w", took, lastWords(i.Exit()), cause)
+	}
+	return fmt.Errorf("no handshake in %s, stdout began with %s: %w", took, quoteHead(head), cause)
 }
 
 // ended says how a process went.

@@ -16,7 +16,7 @@ import (
 func TestStateIsSplitIntoPartsThatFitCompleteAndInOrder(t *testing.T) {
 	t.Parallel()
 	const seed = 7
-	r := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // reproducible
+	r := rand.New(rand.NewPCG(seed, seed))
 	for round := range 200 {
 		limit := 200 + r.IntN(800)
 		var pods []*api.PodSandbox

@@ -20,7 +20,7 @@ import (
 
 // host starts a plugin as any go-plugin host does, with nothing of the supervisor, and returns its control service and
 // the other end of its NRI connection.
-func host(t *testing.T, mode string) (wire.Control, net.Conn, *exec.Cmd) {
+func host(t *testing.T, mode string) (wire.Control, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func host(t *testing.T, mode string) (wire.Control, net.Conn, *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe) //nolint:gosec // this test binary
+	cmd := exec.Command(exe)
 	cmd.Env = []string{
 		modeEnv + "=" + mode, wire.EnvLogLevel + "=debug",
 		api.PluginNameEnvVar + "=hosted", api.PluginIdxEnvVar + "=55", api.PluginSocketEnvVar + "=3",
@@ -61,12 +61,12 @@ func host(t *testing.T, mode string) (wire.Control, net.Conn, *exec.Cmd) {
 	if !ok {
 		t.Fatalf("dispensed a %T", raw)
 	}
-	return control, conn, cmd
+	return control, conn
 }
 
 func TestTheControlServiceDescribesThePlugin(t *testing.T) {
 	t.Parallel()
-	control, _, _ := host(t, "well")
+	control, _ := host(t, "well")
 	d, err := control.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -79,11 +79,11 @@ func TestTheControlServiceDescribesThePlugin(t *testing.T) {
 
 func TestHealthIsWhatThePluginSays(t *testing.T) {
 	t.Parallel()
-	control, conn, _ := host(t, "well")
+	control, conn := host(t, "well")
 	if err := control.Health(t.Context()); err != nil {
 		t.Error(err)
 	}
-	sick, _, _ := host(t, "sick")
+	sick, _ := host(t, "sick")
 	err := sick.Health(t.Context())
 	var unhealthy *wire.UnhealthyError
 	if !errors.As(err, &unhealthy) || unhealthy.Reason != "no driver" {
@@ -100,7 +100,7 @@ func TestHealthIsWhatThePluginSays(t *testing.T) {
 
 func TestAnUnknownLogLevelIsRefused(t *testing.T) {
 	t.Parallel()
-	control, _, _ := host(t, "well")
+	control, _ := host(t, "well")
 	if err := control.SetLogLevel(t.Context(), "error"); err != nil {
 		t.Error(err)
 	}
@@ -111,7 +111,7 @@ func TestAnUnknownLogLevelIsRefused(t *testing.T) {
 
 func TestStopEndsThePlugin(t *testing.T) {
 	t.Parallel()
-	control, conn, _ := host(t, "well")
+	control, conn := host(t, "well")
 	if _, err := conn.Read(make([]byte, 1)); err != nil { // it registers
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func external(t *testing.T, socket string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(exe)} //nolint:gosec // this test binary
+	p := &process{Cmd: exec.Command(exe)}
 	p.Env = append(os.Environ(), modeEnv+"=plain", socketEnv+"="+socket)
 	p.Stdout, p.Stderr = io.Writer(p), io.Writer(p)
 	if err := p.Start(); err != nil {
@@ -206,7 +206,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, data, 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(to, data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

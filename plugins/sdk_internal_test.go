@@ -60,8 +60,21 @@ func (s *spyLogger) Errorf(_ context.Context, format string, a ...any) { s.say(f
 func TestHandledEventsAreThoseOfTheStub(t *testing.T) {
 	t.Parallel()
 	for _, impl := range []any{
-		runPod{}, updatePod{}, postUpdatePod{}, stopPod{}, removePod{}, createCtr{}, postCreateCtr{}, startCtr{}, postStartCtr{},
-		updateCtr{}, postUpdateCtr{}, stopCtr{}, removeCtr{}, validateAdj{}, configureAndOne{},
+		runPod{},
+		updatePod{},
+		postUpdatePod{},
+		stopPod{},
+		removePod{},
+		createCtr{},
+		postCreateCtr{},
+		startCtr{},
+		postStartCtr{},
+		updateCtr{},
+		postUpdateCtr{},
+		stopCtr{},
+		removeCtr{},
+		validateAdj{},
+		configureAndOne{},
 	} {
 		t.Run(fmt.Sprintf("%T", impl), func(t *testing.T) {
 			t.Parallel()

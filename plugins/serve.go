@@ -34,7 +34,7 @@ func Hosted() bool { return os.Getenv(wire.MagicCookieKey) == wire.MagicCookieVa
 func Main(impl any, opts ...Option) {
 	if err := Serve(impl, opts...); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this is the main function of a plugin
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *runner) end(cancel context.CancelFunc, ended <-chan error) error {
 	cancel()
 	_ = r.conn.Close() // its end is all that is wanted
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // it was asked to end
 	case <-time.After(stubGrace):
 	}
 	return nil

@@ -3,8 +3,9 @@ package wire
 import goplugin "github.com/hashicorp/go-plugin"
 
 const (
-	// MagicCookieKey and MagicCookieValue tell a plugin that it was started by nri-supervisor. It is no security measure.
-	MagicCookieKey   = "NRI_SUPERVISOR_PLUGIN"
+	// MagicCookieKey is the environment variable that tells a plugin that it was started by nri-supervisor. It is no security measure.
+	MagicCookieKey = "NRI_SUPERVISOR_PLUGIN"
+	// MagicCookieValue is the value that it then has.
 	MagicCookieValue = "5b1c7f0e8a4d4be39ad2f0c4d1b7e6a86f3e2d9c0a5b4817"
 	// ProtocolVersion is the version of this contract, go-plugin's application protocol version.
 	ProtocolVersion = 1

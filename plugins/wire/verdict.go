@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	// RejectCode and RejectPrefix mark an error of an NRI call as a deliberate "no": the rest of the message is the reason.
-	RejectCode   = codes.PermissionDenied
+	// RejectCode marks an error of an NRI call, together with RejectPrefix, as a deliberate "no".
+	RejectCode = codes.PermissionDenied
+	// RejectPrefix is before the reason in the message.
 	RejectPrefix = "rejected by plugin: "
-	// NotInterestedCode and NotInterestedPrefix mark an error as "leave me out from now on": the rest of the message is a
-	// NotInterestedError as JSON. It is sent to nri-supervisor only, never to a plain runtime.
-	NotInterestedCode   = codes.Aborted
+	// NotInterestedCode marks an error, together with NotInterestedPrefix, as "leave me out from now on". It is sent to
+	// nri-supervisor only, never to a plain runtime.
+	NotInterestedCode = codes.Aborted
+	// NotInterestedPrefix is before a NotInterestedError as JSON in the message.
 	NotInterestedPrefix = "nri-supervisor.dev/not-interested: "
 )
 

@@ -98,7 +98,7 @@ func (a action) do() error {
 	case "hang":
 		hang()
 	case "slow":
-		time.Sleep(a.delay)
+		time.Sleep(a.delay) //nolint:forbidigo // being slow is the purpose
 	case "error":
 		return errors.New("chaos: " + a.text)
 	case "status":
@@ -112,7 +112,7 @@ func (a action) do() error {
 	case "panic":
 		panic("chaos: as told")
 	case "exit":
-		os.Exit(a.number)
+		os.Exit(a.number) //nolint:forbidigo // exiting is the purpose
 	case "kill":
 		return unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "stop":
@@ -136,7 +136,7 @@ func (a action) do() error {
 // hang never returns. It is no channel without a sender: Go would call that a deadlock, and end the process.
 func hang() {
 	for {
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // hanging is the purpose
 	}
 }
 

@@ -228,7 +228,7 @@ func run(t *testing.T, env string, fd3 *os.File) (*os.ProcessState, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe) //nolint:gosec // this test binary
+	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = append(os.Environ(), env)
 	if fd3 != nil {
 		cmd.ExtraFiles = []*os.File{fd3}

@@ -93,6 +93,6 @@ func has(m map[string]string, keyValue string) bool {
 }
 
 func exists(file string) bool {
-	_, err := os.Stat(file)
+	_, err := os.Stat(file) //nolint:gosec // the operator names the file
 	return err == nil
 }

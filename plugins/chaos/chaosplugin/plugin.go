@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// StartEnv is the environment variable with what to do before the handshake, StartWhileEnv that of the file that must exist for it.
-	StartEnv      = "CHAOS_START"
+	// StartEnv is the environment variable with what to do before the handshake.
+	StartEnv = "CHAOS_START"
+	// StartWhileEnv is the environment variable with a file without which StartEnv is ignored.
 	StartWhileEnv = "CHAOS_START_WHILE"
 	// InjectedEnv is the variable on each container that shows the plugin's work.
 	InjectedEnv = "CHAOS"
@@ -36,7 +37,7 @@ func New() *Plugin { return &Plugin{config: Config{Name: "chaos"}, record: newRe
 func Main() {
 	if err := startFault(); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this is the main function of a command
 	}
 	p := New()
 	signals := make(chan os.Signal, 1)
@@ -60,7 +61,7 @@ func startFault() error {
 		return fmt.Errorf("%s: %w", StartEnv, err)
 	}
 	if a.verb == "garbage" {
-		fmt.Println("chaos: this is no handshake")
+		_, _ = fmt.Fprintln(os.Stdout, "chaos: this is no handshake") // the handshake fails either way
 		return nil
 	}
 	return a.do()
