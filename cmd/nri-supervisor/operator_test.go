@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,35 @@ func TestOperatorCommandsExplainThemselves(t *testing.T) {
 			}
 			golden(t, "help/"+name+".txt", stdout)
 		})
+	}
+}
+
+func TestEachOperatorCommandIsInTheManual(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headings string
+	for line := range strings.Lines(string(manual)) {
+		if strings.HasPrefix(line, "## ") {
+			headings += line
+		}
+	}
+	words := regexp.MustCompile(`[a-z]+( [a-z]+)?`).FindAllString(headings, -1)
+	for _, cmd := range operatorCommands() {
+		names := []string{cmd.Name()}
+		if subs := cmd.Commands(); len(subs) > 0 {
+			names = nil
+			for _, sub := range subs {
+				names = append(names, cmd.Name()+" "+sub.Name())
+			}
+		}
+		for _, name := range names {
+			if !slices.Contains(words, name) || !strings.Contains(string(manual), "$ nri-supervisor "+strings.Fields(name)[0]) {
+				t.Errorf("docs/cli.md has no section or no example of %q", name)
+			}
+		}
 	}
 }
 

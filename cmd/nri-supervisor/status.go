@@ -77,7 +77,7 @@ func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 	b.WriteByte('\n')
 	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "RESTARTS", "MISSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, lastChange(p)))
+		t.row(trouble(p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, asItIs(p)))
 	}
 	t.render(b)
 }
@@ -130,12 +130,17 @@ func inService(p supervisor.PluginStatus) bool {
 	return p.State == plugin.Ready.String() && p.Breaker.State == breaker.StateClosed.String()
 }
 
-// lastChange is since when a plugin is as it is: the later of its state and its breaker's.
-func lastChange(p supervisor.PluginStatus) time.Time {
-	if p.Breaker.Since.After(p.Since) {
+// asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker
+// counts from the opening.
+func asItIs(p supervisor.PluginStatus) time.Time {
+	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
+	breakerFirst := p.Breaker.Since.Before(p.Since)
+	switch {
+	case stateBad && breakerBad && breakerFirst, breakerBad && !stateBad, !stateBad && !breakerBad && !breakerFirst:
 		return p.Breaker.Since
+	default:
+		return p.Since
 	}
-	return p.Since
 }
 
 // trouble says why a plugin is not in service, and whom to ask.

@@ -77,3 +77,25 @@ func TestStatusOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
 		}
 	}
 }
+
+func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
+	t.Parallel()
+	early, late := fakeNow().Add(-time.Hour), fakeNow()
+	for _, c := range []struct {
+		name, state, breaker string
+		stateAt, breakerAt   time.Time
+		want                 time.Time
+	}{
+		{"in service, ready last", "ready", "closed", late, early, late},
+		{"in service, closed last", "ready", "closed", early, late, late},
+		{"open", "ready", "open", early, late, late},
+		{"down behind a closed breaker", "syncing", "closed", late, early, late},
+		{"flapping behind an open breaker", "backoff", "open", late, early, early},
+		{"down, then opened", "crash_loop", "open", early, late, early},
+	} {
+		p := supervisor.PluginStatus{State: c.state, Since: c.stateAt, Breaker: supervisor.BreakerView{State: c.breaker, Since: c.breakerAt}}
+		if got := asItIs(p); !got.Equal(c.want) {
+			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
+		}
+	}
+}

@@ -214,7 +214,7 @@ func TestPeersThatMayNotAskCannotUseUpTheSlotsOfTheOthers(t *testing.T) {
 func TestServeReturnsOnlyWhenItsRequestsHaveEnded(t *testing.T) {
 	t.Parallel()
 	l := defaultLimits()
-	l.grace = time.Millisecond
+	l.grace, l.read = time.Millisecond, time.Hour
 	inside, release := make(chan struct{}), make(chan struct{})
 	var over atomic.Bool
 	r := start(t, stubAPI{before: func() {
