@@ -63,10 +63,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.devmapper"]
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         BinaryName = %[4]q
   [plugins."io.containerd.cri.v1.runtime".cni]
-    bin_dir = "/nonexistent"
     conf_dir = %[5]q
-[plugins."io.containerd.cri.v1.images"]
-  snapshotter = "native"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "localhost/pause:1"
 [plugins."io.containerd.nri.v1.nri"]
@@ -123,7 +120,7 @@ func (n *node) connect() {
 func (n *node) importImage() {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), filepath.Join(built, "bin", "ctr"), "--address", n.address(), "-n", "k8s.io", "images", "import", //nolint:gosec // built here
-		"--snapshotter", "native", filepath.Join(built, "image.tar"))
+		filepath.Join(built, "image.tar"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		n.t.Fatalf("import image: %v\n%s\n%s", err, out, n.log())
 	}
