@@ -7,9 +7,9 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	nrinet "github.com/containerd/nri/pkg/net"
 	"github.com/containerd/nri/pkg/net/multiplex"
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
@@ -19,6 +19,9 @@ import (
 
 // updateFunc is Spec.OnUpdate.
 type updateFunc func(ctx context.Context, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error)
+
+// maxUpdates is how many UpdateContainers of one plugin are taken at once. Well-behaved plugins send one after the other.
+const maxUpdates = 16
 
 // nriConn is the runtime side of one plugin's NRI connection.
 type nriConn struct {
@@ -36,6 +39,7 @@ type nriConn struct {
 	mu       sync.Mutex // guards the rest
 	reg      *Registration
 	closing  bool
+	updates  int            // calls of onUpdate that run
 	handlers sync.WaitGroup // calls of onUpdate; no Add once closing is set
 }
 
@@ -67,18 +71,20 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 		return nil, errors.Join(fmt.Errorf("create ttrpc server: %w", err), conn.Close())
 	}
 	c.server = server
-	c.mux = multiplex.Multiplex(stallConn{conn}, multiplex.WithBlockedRead())
+	below := newTrunk(conn)
+	c.mux = multiplex.Multiplex(below, multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open plugin service: %w", err), c.mux.Close())
 	}
-	c.listener, err = c.mux.Listen(multiplex.RuntimeServiceConn)
+	runtimeConn, err := c.mux.Open(multiplex.RuntimeServiceConn)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open runtime service: %w", err), c.mux.Close())
 	}
+	c.listener = nrinet.NewConnListener(branch{runtimeConn, below.backlog})
 	api.RegisterRuntimeService(server, (*runtimeService)(c))
-	c.client = ttrpc.NewClient(pluginConn, ttrpc.WithOnClose(func() { close(c.closed) }))
+	c.client = ttrpc.NewClient(branch{pluginConn, below.backlog}, ttrpc.WithOnClose(func() { close(c.closed) }))
 	c.plugin = newEventFallback(api.NewPluginClient(c.client), c.nriVersion)
 	go func() {
 		defer close(c.served)
@@ -151,29 +157,22 @@ func (r *runtimeService) UpdateContainers(ctx context.Context, req *api.UpdateCo
 	case r.onUpdate == nil:
 		r.mu.Unlock()
 		return nil, status.Error(codes.Unavailable, "update containers: updates are not accepted from this plugin")
+	case r.updates >= maxUpdates:
+		r.mu.Unlock()
+		return nil, status.Errorf(codes.ResourceExhausted, "update containers: %d requests of this plugin are not answered yet", maxUpdates)
 	case len(req.GetEvict()) > 0:
 		r.mu.Unlock()
 		return nil, status.Error(codes.InvalidArgument, "update containers: evictions are not supported, no NRI runtime carries them out")
 	}
+	r.updates++
 	r.handlers.Add(1)
 	r.mu.Unlock()
 	defer r.handlers.Done()
+	defer func() {
+		r.mu.Lock()
+		r.updates--
+		r.mu.Unlock()
+	}()
 	failed, err := r.onUpdate(ctx, req.GetUpdate())
 	return &api.UpdateContainersResponse{Failed: failed}, err
-}
-
-// stallConn closes the connection when one write makes no end within WriteStall: a peer that stopped reading would hold
-// ttrpc's send lock, and whoever waits for it, for ever.
-type stallConn struct{ net.Conn }
-
-func (c stallConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(WriteStall)); err != nil {
-		return 0, err
-	}
-	n, err := c.Conn.Write(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// Not an error that counts as a timeout of the call: the connection is over.
-		return n, errors.Join(fmt.Errorf("plugin did not read for %s: %w", WriteStall, net.ErrClosed), c.Close())
-	}
-	return n, err
 }

@@ -3,6 +3,8 @@ package isolation
 import (
 	"context"
 	"net"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -113,6 +115,81 @@ func TestClosingWaitsForUpdatesThatAreBeingTaken(t *testing.T) {
 	case <-left:
 	default:
 		t.Error("closed while an update was being taken")
+	}
+}
+
+func TestOnlySoManyUpdatesAreTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	_, runtime := connected(t, func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
+		entered <- struct{}{}
+		<-release
+		return nil, nil
+	})
+	if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range maxUpdates {
+		calls.Go(func() {
+			if _, err := runtime.UpdateContainers(t.Context(), &api.UpdateContainersRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-entered
+	}
+	if _, err := runtime.UpdateContainers(t.Context(), &api.UpdateContainersRequest{}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+	calls.Wait()
+}
+
+func TestAPluginThatSendsMoreThanIsTakenIsCutOff(t *testing.T) {
+	t.Parallel()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newNRIConn(local, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := append([]byte{0, 0, 0, 9, 0, 0x10, 0, 0}, make([]byte, 1<<20)...) // nobody takes connection 9
+	sent := 0
+	for err == nil {
+		var n int
+		n, err = peer.Write(frame)
+		sent += n
+	}
+	if sent > maxBacklog+2*len(frame) {
+		t.Errorf("%d bytes were taken, the limit is %d", sent, maxBacklog)
+	}
+	<-c.closed
+	c.close()
+	if err := peer.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheBacklogOfAnHonestPluginComesToNothing(t *testing.T) {
+	t.Parallel()
+	c, runtime := connected(t, func(_ context.Context, u []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) { return u, nil })
+	if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	big := []*api.ContainerUpdate{{ContainerId: strings.Repeat("x", 3<<20)}}
+	for range 2 * maxBacklog / (3 << 20) {
+		if _, err := runtime.UpdateContainers(t.Context(), &api.UpdateContainersRequest{Update: big}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below, ok := c.mux.Trunk().(trunk)
+	if !ok {
+		t.Fatalf("trunk is a %T", c.mux.Trunk())
+	}
+	if left := below.backlog.Load(); left != 0 {
+		t.Errorf("%d bytes are left", left)
 	}
 }
 

@@ -92,7 +92,9 @@ func spec(t *testing.T, protocol isolation.Protocol, mode string) isolation.Spec
 		t.Fatal(err)
 	}
 	return isolation.Spec{
-		Name: "test", Index: "42", Path: exe, Env: []string{modeEnv + "=" + mode}, Protocol: protocol, RunDir: runDir(t),
+		Name: "test", Index: "42", Path: exe, Protocol: protocol, RunDir: runDir(t),
+		// The race detector sleeps for a second at each exit by default.
+		Env: []string{modeEnv + "=" + mode, "GORACE=atexit_sleep_ms=0"},
 	}
 }
 

@@ -66,7 +66,8 @@ func (i *Instance) PID() int {
 // dedicated calls. After the connection is closed every call returns an error that wraps ttrpc.ErrClosed.
 func (i *Instance) Plugin() api.PluginService { return i.conn.plugin }
 
-// Configure configures the plugin.
+// Configure configures the plugin. A plugin of the SDK may be configured again; NRI's stub answers a second one and blocks on
+// the third, so a plugin of protocol NRI is configured once.
 func (i *Instance) Configure(ctx context.Context, req *api.ConfigureRequest) (*api.ConfigureResponse, error) {
 	return i.conn.plugin.Configure(ctx, req)
 }
