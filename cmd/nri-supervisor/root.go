@@ -54,7 +54,7 @@ a no-op, and only the containers that it selected can notice.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRun(), newVersion())
+	root.AddCommand(newRun(), newDemo(), newVersion())
 	root.AddCommand(operatorCommands()...)
 	return root
 }
