@@ -16,6 +16,9 @@ type place struct {
 	inherited bool
 }
 
+// maxProblems bounds the errors reported of one document. Whoever has made more mends these first.
+const maxProblems = 100
+
 // document is one document being read: it decodes strictly and collects what is wrong.
 type document struct {
 	root   *node
@@ -23,6 +26,14 @@ type document struct {
 	// places maps the path of each field that was written to where.
 	places   map[string]place
 	problems Problems
+	// wrong holds the paths of the fields with an error, around the fields that they lie inside of.
+	wrong, around map[string]bool
+	// errors counts the errors, those beyond maxProblems included.
+	errors int
+}
+
+func newDocument(root *node, plugin string) *document {
+	return &document{root: root, plugin: plugin, places: map[string]place{}, wrong: map[string]bool{}, around: map[string]bool{}}
 }
 
 // closedSet is implemented by the value types of which only some values exist.
@@ -49,7 +60,7 @@ func parentPath(p string) string {
 }
 
 func childPath(path, key string) string {
-	if strings.ContainsAny(key, ".[]\" \n") || key == "" {
+	if strings.ContainsAny(key, ".[]\" ") || key == "" || printable(key) != key {
 		return path + "[" + strconv.Quote(key) + "]"
 	}
 	if path == "" {
@@ -72,6 +83,18 @@ func (d *document) warnf(path, remedy, format string, args ...any) {
 
 func (d *document) report(s Severity, path, remedy, message string) {
 	where := d.at(path)
+	if s == Error {
+		d.wrong[path] = true
+		for p := path; p != ""; p = parentPath(p) {
+			d.around[p] = true
+		}
+		switch d.errors++; {
+		case d.errors == maxProblems:
+			path, message, remedy = "", "the document has more mistakes than are reported", "mend the ones that are, and check again"
+		case d.errors > maxProblems:
+			return
+		}
+	}
 	d.problems = append(d.problems, Problem{
 		File: where.file, Line: where.line, Field: path, Plugin: d.plugin,
 		Severity: s, Message: message, Remedy: remedy,
@@ -79,22 +102,19 @@ func (d *document) report(s Severity, path, remedy, message string) {
 }
 
 // failed says whether an error was reported.
-func (d *document) failed() bool { return len(d.problems.Errors()) > 0 }
+func (d *document) failed() bool { return d.errors > 0 }
 
 // failedUnder says whether an error was reported for the field, one inside it, or one that it is inside of.
 func (d *document) failedUnder(path string) bool {
-	for _, p := range d.problems {
-		if p.Severity == Error && p.Field != "" && (contains(p.Field, path) || contains(path, p.Field)) {
+	if d.around[path] {
+		return true
+	}
+	for p := path; p != ""; p = parentPath(p) {
+		if d.wrong[p] {
 			return true
 		}
 	}
 	return false
-}
-
-// contains says whether the inner path is the outer one or lies inside it.
-func contains(outer, inner string) bool {
-	rest, ok := strings.CutPrefix(inner, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // note remembers where the field at path was written: in the line of key, its value being n.

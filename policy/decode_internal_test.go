@@ -31,7 +31,7 @@ func TestEveryTypeOfTheDocumentsHasADecoder(t *testing.T) {
 	for _, doc := range []reflect.Type{reflect.TypeFor[supervisorDocument](), reflect.TypeFor[pluginDocument]()} {
 		walkTypes(doc, "", func(path string, typ reflect.Type) {
 			// A value of the wrong kind is refused by every decoder, unless there is none.
-			d := &document{root: &node{}, places: map[string]place{}}
+			d := newDocument(&node{}, "")
 			d.decode("x", &node{kind: scalar, tag: "!!str", text: "\x00"}, reflect.New(typ).Elem(), "")
 			if len(d.problems) != 1 || strings.Contains(d.problems[0].Message, "has no decoder") {
 				t.Errorf("%s of type %s: %v", path, typ, d.problems)

@@ -108,10 +108,15 @@ func (d *document) object(path string, n *node, v reflect.Value) {
 	}
 	raw, err := rawJSON(n)
 	if err != nil {
-		p := Problem{Message: err.Error()}
-		errors.As(err, &p)
-		p.Field, p.Plugin = path, d.plugin
-		d.problems = append(d.problems, p)
+		var p Problem
+		if !errors.As(err, &p) {
+			p.Message = err.Error()
+		}
+		before := len(d.problems)
+		d.errorf(path, p.Remedy, "%s", p.Message)
+		if len(d.problems) > before && p.Line > 0 {
+			d.problems[before].File, d.problems[before].Line = p.File, p.Line
+		}
 		return
 	}
 	if len(n.keys) == 0 {

@@ -166,7 +166,7 @@ func (c *converter) convert(y *yaml.Node, depth int) (*node, error) {
 		return nil, c.problem(y.Line, fmt.Sprintf("nested more than %d deep", maxDepth), "make it flatter")
 	}
 	if tag := y.ShortTag(); y.Style&yaml.TaggedStyle != 0 && tag != "!!str" && tag != "!!map" && tag != "!!seq" {
-		return nil, c.problem(y.Line, fmt.Sprintf("the tag %s is not supported", tag), "leave the tag out")
+		return nil, c.problem(y.Line, fmt.Sprintf("the tag %q is not supported", tag), "leave the tag out")
 	}
 	switch y.Kind {
 	case yaml.DocumentNode:

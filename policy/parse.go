@@ -99,7 +99,7 @@ func newBuilder(o LoadOptions) *builder {
 	b := &builder{
 		options:    o,
 		hash:       &hashWriter{},
-		supervisor: &document{root: &node{kind: mapping}, places: map[string]place{}},
+		supervisor: newDocument(&node{kind: mapping}, ""),
 		usable:     true,
 		spec:       defaultSupervisorSpec(),
 		teams:      map[string]*teamCeiling{},
@@ -167,7 +167,7 @@ func (b *builder) supervisorDocument(n *node) {
 		b.problems = append(b.problems, kindProblem(n, "", KindSupervisor))
 		return
 	}
-	d := &document{root: n, places: map[string]place{}}
+	d := newDocument(n, "")
 	b.supervisor = d
 	doc := supervisorDocument{Spec: b.spec}
 	d.decode("", n, reflect.ValueOf(&doc).Elem(), "")
@@ -204,7 +204,8 @@ func (b *builder) pluginFile(f SourceFile) {
 		}
 		name := scalarText(n.get("metadata").get("name"))
 		p.Plugin = name
-		b.reject(InvalidPlugin{Name: name, Team: scalarText(n.get("spec").get("team")), File: f.Path, Line: n.line, Problems: Problems{p}})
+		team := scalarText(n.get("spec").get("team"))
+		b.reject(InvalidPlugin{Name: printable(name), Team: printable(team), File: f.Path, Line: n.line, Problems: Problems{p}.sorted()})
 	}
 	if len(problems) > 0 {
 		b.rejectFile(problems...)
@@ -231,7 +232,7 @@ func scalarText(n *node) string {
 // addPlugin reads one Plugin document. It is validated in finish, when all files are known.
 func (b *builder) addPlugin(n *node) {
 	name := scalarText(n.get("metadata").get("name"))
-	d := &document{root: n, plugin: name, places: map[string]place{}}
+	d := newDocument(n, name)
 	b.plugins = append(b.plugins, &candidate{doc: d, plugin: &Plugin{Name: name, File: n.file, Line: n.line}})
 }
 
@@ -247,7 +248,9 @@ func (b *builder) finish() (*Config, error) {
 		d, p := cand.doc, cand.plugin
 		problems = append(problems, d.problems...)
 		if d.failed() {
-			c.Invalid = append(c.Invalid, InvalidPlugin{Name: p.Name, Team: p.Team, File: p.File, Line: p.Line, Problems: d.problems.sorted()})
+			c.Invalid = append(c.Invalid, InvalidPlugin{
+				Name: printable(p.Name), Team: printable(p.Team), File: p.File, Line: p.Line, Problems: d.problems.sorted(),
+			})
 			continue
 		}
 		c.Plugins = append(c.Plugins, p)

@@ -3,8 +3,12 @@ package policy_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -90,6 +94,48 @@ func TestAliasesCannotBlowUpAFile(t *testing.T) {
 		if len(c.Plugins) != 0 || !strings.Contains(c.Problems.Error(), "once its aliases are expanded") {
 			t.Errorf("%s: %v", name, c.Problems)
 		}
+	}
+}
+
+func TestAFileFullOfMistakesIsReportedInBoundsAndInTime(t *testing.T) {
+	t.Parallel()
+	bad := strings.Repeat(`"[",`, 15_000)
+	fields := strings.Builder{}
+	for i := range 2_000 {
+		fmt.Fprintf(&fields, "\nx%d: 1", i)
+	}
+	// Time on the CPU, so that a busy machine does not matter.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime(t)
+	c := parse(t, supervisorYAML, plugin("p", "selector: {namespaces: {include: ["+bad+"]}, containers: {names: ["+bad+"]}}", fields.String()))
+	if len(c.Plugins) != 0 || len(c.Problems) != 100 {
+		t.Errorf("%d plugins, %d problems", len(c.Plugins), len(c.Problems))
+	}
+	if !strings.Contains(c.Problems.Error(), "the document has more mistakes than are reported; mend the ones that are, and check again") {
+		t.Error("nobody is told that there are more")
+	}
+	// A quadratic walk takes minutes.
+	if took := threadTime(t) - start; took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+// threadTime is the time that the calling thread has spent on the CPU.
+func threadTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func TestAMessageIsCutAtItsLimit(t *testing.T) {
+	t.Parallel()
+	c := parse(t, supervisorYAML, plugin("p", "failurePolicy: "+strings.Repeat("é", 5000)))
+	if len(c.Problems) != 1 || len(c.Problems[0].Message) > 1010 || !strings.HasSuffix(c.Problems[0].Message, "…") {
+		t.Errorf("%d problems, the message has %d bytes", len(c.Problems), len(c.Problems[0].Message))
 	}
 }
 

@@ -43,7 +43,7 @@ type Problem struct { //nolint:errname // the word of the manual; most are never
 	Severity Severity
 	// Message says what is wrong, without a full stop.
 	Message string
-	// Remedy says what to write instead. It may be empty, and may span lines when it is text to paste.
+	// Remedy says what to write instead. It may be empty.
 	Remedy string
 }
 
@@ -107,8 +107,30 @@ func (ps Problems) Errors() Problems {
 	return out
 }
 
-// sorted returns the problems in their documented order.
+// maxMessage bounds a message, in bytes: three lines of a wide terminal and then some.
+const maxMessage = 1000
+
+// printable is the text with everything that is not printable escaped, and cut at maxMessage: a manifest's
+// content goes to terminals and logs.
+func printable(s string) string {
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	for _, r := range s {
+		if !strconv.IsPrint(r) {
+			quoted := strconv.Quote(s)
+			return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+		}
+	}
+	return s
+}
+
+// sorted returns the problems in their documented order, fit to be printed.
 func (ps Problems) sorted() Problems {
+	for i := range ps {
+		ps[i].Field, ps[i].Plugin = printable(ps[i].Field), printable(ps[i].Plugin)
+		ps[i].Message, ps[i].Remedy = printable(ps[i].Message), printable(ps[i].Remedy)
+	}
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -148,6 +149,28 @@ func TestExplainTellsOfEachPartWhatWasComparedWithWhat(t *testing.T) {
 			t.Errorf("a container part on a pod event: %+v", r)
 		}
 	}
+}
+
+func TestManyMayAskAPluginAtOnce(t *testing.T) {
+	t.Parallel()
+	p := one(t, `selector: {podSelector: {matchLabels: {a: b}}, when: {annotations: {a: b}}, matchConditions: [{name: n, expression: 'pod.labels["a"] == container.name'}]}`)
+	pod := &api.PodSandbox{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				if d := p.MatchContainer(pod, &api.Container{Name: "b"}); !d.Selected {
+					t.Errorf("%+v", d)
+				}
+				p.ExplainPod(pod)
+				p.Forbidden(&api.ContainerAdjustment{Args: []string{"x"}})
+				if _, err := p.Manifest(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestExplainAgreesWithTheVerdict(t *testing.T) {

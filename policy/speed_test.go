@@ -78,6 +78,7 @@ func TestSelectionByAHundredPluginsIsFast(t *testing.T) { //nolint:paralleltest 
 		}
 		best = min(best, time.Since(start))
 	}
+	t.Logf("fastest round: %s", best)
 	if best > 200*time.Microsecond {
 		t.Errorf("the fastest of 200 rounds took %s for 100 plugins, want at most 200 µs", best)
 	}

@@ -175,6 +175,7 @@ func TestTimeoutsThatDoNotFitTogetherAreAWarningWithTheNumbers(t *testing.T) {
 		}},
 		{"other events", []string{plugin("a", "events: [StartContainer]", "timeouts: {default: 1s}"), plugin("b", "events: [CreateContainer]", "timeouts: {default: 1s}")}, 2 * time.Second, nil},
 		{"queued events", []string{plugin("a", "events: [PostStartContainer]", "timeouts: {default: 5s}")}, 2 * time.Second, nil},
+		{"queued events of two", []string{plugin("a", "events: [PostStartContainer]", "timeouts: {default: 5s}"), plugin("b", "events: [PostStartContainer]", "timeouts: {default: 5s}")}, 2 * time.Second, nil},
 		{"a faster runtime", []string{plugin("a", "events: [RunPodSandbox, CreateContainer]", "timeouts: {default: 90ms}")}, 100 * time.Millisecond, []string{
 			"plugins.yaml:1: warning: spec.timeouts: the timeout of 90ms at RunPodSandbox, CreateContainer is more than the 80ms that remain of the runtime's 100ms; write 80ms or less, or raise the runtime's plugin_request_timeout",
 		}},

@@ -57,7 +57,7 @@ func TestEachFieldThatIsNotEnforcedIsRefused(t *testing.T) {
 				t.Errorf("%s: %v", row.path, problems)
 				continue
 			}
-			d := &document{root: docs[0], places: map[string]place{}}
+			d := newDocument(docs[0], "")
 			if kind == KindSupervisor {
 				spec := defaultSupervisorSpec()
 				d.decode("spec", docs[0].get("spec"), reflect.ValueOf(&spec).Elem(), "")

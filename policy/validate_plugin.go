@@ -119,13 +119,15 @@ func (b *builder) applyTeam(d *document, p *Plugin) {
 	switch {
 	case !b.usable || d.failedUnder("spec.team"):
 		return
-	case !ok:
+	case !ok && d.checkName("spec.team", p.Team, "a team name"):
 		known := slices.Collect(maps.Keys(b.teams))
 		remedy := fmt.Sprintf("write %s: {contact: %q, namespaces: [%q]} under spec.teams of the Supervisor document", p.Team, "#"+p.Team, p.Team+"-*")
 		if best := nearest(p.Team, known); best != "" {
 			remedy = "did you mean " + best + "? Otherwise " + remedy
 		}
 		d.errorf("spec.team", remedy, "the team %q is not declared", p.Team)
+		return
+	case !ok:
 		return
 	}
 	setting := func(field string) string { return childPath("spec.teams", p.Team) + "." + field }

@@ -111,6 +111,9 @@ func (b *builder) validateDefaults() {
 func (d *document) compileTeam(path, name string, t Team) *teamCeiling {
 	d.checkName(path, name, "a team name")
 	c := &teamCeiling{Team: t, granted: defaultCeiling(), first: "00", last: "99"}
+	if printable(t.Contact) != t.Contact {
+		d.errorf(path+".contact", "write one line, such as \"#ml-infra\"", "the contact is too long for a message, or holds characters that cannot be printed")
+	}
 	notEmpty := func(field string, list []string, remedy string) {
 		if list != nil && len(list) == 0 {
 			d.errorf(path+"."+field, remedy, "the list is empty, which would leave the team nothing")
@@ -151,7 +154,7 @@ func (d *document) compileTeam(path, name string, t Team) *teamCeiling {
 
 // checkName checks a name of letters, digits and hyphens. A leading hyphen is NRI's removal marker in
 // lists of owners, and a flag on the command line.
-func (d *document) checkName(path, name, what string) {
+func (d *document) checkName(path, name, what string) (ok bool) {
 	switch {
 	case d.failedUnder(path):
 	case name == "":
@@ -160,7 +163,10 @@ func (d *document) checkName(path, name, what string) {
 		d.errorf(path, "shorten it", "the name has %d bytes, more than the limit of %d", len(name), maxName)
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`).MatchString(name):
 		d.errorf(path, "use letters, digits and hyphens, with a letter or digit first", "%q is not %s", name, what)
+	default:
+		return true
 	}
+	return false
 }
 
 func (d *document) checkIndex(path, index string) {
