@@ -32,17 +32,19 @@ func hundred(tb testing.TB) []*policy.Plugin {
 
 // typical is a pod and container as a kubelet makes them.
 func typical() (*api.PodSandbox, *api.Container) {
-	return &api.PodSandbox{
-			Name: "train-0", Namespace: "ml-vision", RuntimeHandler: "nvidia",
-			Labels: map[string]string{
-				"app": "train", "accelerator": "gpu", "pod-template-hash": "abc", "io.kubernetes.pod.name": "train-0",
-				"io.kubernetes.pod.namespace": "ml-vision", "io.kubernetes.pod.uid": "1",
-			},
-			Annotations: map[string]string{"io.example/gpu": "on", "kubernetes.io/config.source": "api", "kubernetes.io/config.seen": "now"},
-		}, &api.Container{
-			Name: "main", Args: []string{"python"}, Annotations: map[string]string{"io.kubernetes.container.restartCount": "0"},
-			Mounts: []*api.Mount{{Destination: "/etc/hosts", Type: "bind"}, {Destination: "/data", Source: "/mnt", Type: "bind"}},
-		}
+	pod := &api.PodSandbox{
+		Name: "train-0", Namespace: "ml-vision", RuntimeHandler: "nvidia",
+		Labels: map[string]string{
+			"app": "train", "accelerator": "gpu", "pod-template-hash": "abc", "io.kubernetes.pod.name": "train-0",
+			"io.kubernetes.pod.namespace": "ml-vision", "io.kubernetes.pod.uid": "1",
+		},
+		Annotations: map[string]string{"io.example/gpu": "on", "kubernetes.io/config.source": "api", "kubernetes.io/config.seen": "now"},
+	}
+	container := &api.Container{
+		Name: "main", Args: []string{"python"}, Annotations: map[string]string{"io.kubernetes.container.restartCount": "0"},
+		Mounts: []*api.Mount{{Destination: "/etc/hosts", Type: "bind"}, {Destination: "/data", Source: "/mnt", Type: "bind"}},
+	}
+	return pod, container
 }
 
 func TestSelectionWithoutCELAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
