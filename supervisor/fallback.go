@@ -63,14 +63,10 @@ func (s *Supervisor) toldMissed(h *host, ref store.Ref) bool {
 
 // refusable reports whether a plugin may make the event fail at all: a creation, an update, or what failurePolicyEvents adds; never what lets a pod end.
 func (h *host) refusable(e api.Event) bool {
-	switch e {
-	case api.Event_CREATE_CONTAINER, api.Event_UPDATE_CONTAINER, api.Event_VALIDATE_CONTAINER_ADJUSTMENT:
-		return true
-	case api.Event_RUN_POD_SANDBOX, api.Event_UPDATE_POD_SANDBOX, api.Event_START_CONTAINER:
-		return slices.ContainsFunc(h.policy.Spec.FailurePolicyEvents, func(n policy.EventName) bool { return n.Event() == e })
-	default:
-		return false
-	}
+	always := []api.Event{api.Event_CREATE_CONTAINER, api.Event_UPDATE_CONTAINER, api.Event_VALIDATE_CONTAINER_ADJUSTMENT}
+	configurable := []api.Event{api.Event_RUN_POD_SANDBOX, api.Event_UPDATE_POD_SANDBOX, api.Event_START_CONTAINER}
+	return slices.Contains(always, e) || slices.Contains(configurable, e) &&
+		slices.ContainsFunc(h.policy.Spec.FailurePolicyEvents, func(n policy.EventName) bool { return n.Event() == e })
 }
 
 // rejection records a deliberate refusal and returns the error of the request, unless the event or the pod is protected from it.
@@ -106,7 +102,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 		s.optOut(h, c.req, o)
 	}
 	reason := reasonOf(r.Result)
-	if reason == "" || r.Result.Outcome == breaker.OutcomeCanceled && r.Delivered || s.toldMissed(h, store.Ref(c.req.Ref)) {
+	if reason == "" || r.Outcome == breaker.OutcomeCanceled && r.Delivered || s.toldMissed(h, store.Ref(c.req.Ref)) {
 		return
 	}
 	h.met.fallback(actionIgnore, reason)

@@ -140,8 +140,8 @@ func guardConfig(p *policy.Plugin) breaker.Config {
 	}
 }
 
-// post sends an input to the loop. It reports false when the host has ended.
-func (h *host) post(in plugin.Input) bool { return h.box.put(message{in: in}) }
+// post sends an input to the loop. After the loop has ended it goes nowhere.
+func (h *host) post(in plugin.Input) { h.box.put(message{in: in}) }
 
 // loop owns the machine until it is stopped for good and its incarnation is gone.
 func (h *host) loop() {

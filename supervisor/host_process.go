@@ -77,8 +77,7 @@ func (h *host) launchFailed(r *running, err error) {
 	h.met.started("failure")
 	h.lastErr = err.Error()
 	rec := ExitRecord{Reason: "start_failed", Detail: err.Error(), At: time.Now()}
-	var sf StartFailure
-	if errors.As(err, &sf) {
+	if sf, ok := errors.AsType[StartFailure](err); ok {
 		rec.Output = sf.StartExit().Output
 	}
 	h.remember(rec)

@@ -18,6 +18,7 @@ const teams = `
 
 // gpuEnv is an env-injector for pods with accelerator=gpu.
 func gpuEnv(tb testing.TB) string {
+	tb.Helper()
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: gpu-env}
@@ -40,6 +41,7 @@ func env(a *api.ContainerAdjustment) map[string]string {
 }
 
 func TestAPluginAdjustsTheContainersItSelectsAndNoOthers(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	sup := harness.StartSupervisor(t, rt.Config(teams, gpuEnv(t)))
 	rt.WaitSync()

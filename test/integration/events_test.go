@@ -39,6 +39,7 @@ func known(t *testing.T, sup *harness.Process, plugin, file string) []string {
 }
 
 func TestEveryEventReachesThePluginsThatSelectedItInOrder(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	file := filepath.Join(harness.TempDir(t), "dump.json")
 	sup := harness.StartSupervisor(t, rt.Config(teams, chaosPlugin(t, "watches", "10", fmt.Sprintf(`, dump: %q`, file), "")))
@@ -84,6 +85,7 @@ func TestEveryEventReachesThePluginsThatSelectedItInOrder(t *testing.T) {
 }
 
 func TestPluginsSurviveTheRuntimeAndAreToldItsStateAgain(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	file := filepath.Join(harness.TempDir(t), "dump.json")
 	sup := harness.StartSupervisor(t, rt.Config(teams, chaosPlugin(t, "stays", "10", fmt.Sprintf(`, dump: %q`, file), "")))
@@ -113,6 +115,7 @@ func TestPluginsSurviveTheRuntimeAndAreToldItsStateAgain(t *testing.T) {
 }
 
 func TestTwoPluginsThatConflictCostTheLaterOneItsReply(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	both := func(name, index string) string {
 		return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
@@ -150,6 +153,7 @@ spec:
 }
 
 func TestFailurePolicyFailRefusesTheContainerWithWordsForPeople(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	team := `
   teams:

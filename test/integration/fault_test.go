@@ -11,6 +11,7 @@ import (
 
 // chaosPlugin is a chaos plugin of team net that selects pods with the label chaos=NAME. extra is YAML of its spec.
 func chaosPlugin(tb testing.TB, name, index, config, extra string) string {
+	tb.Helper()
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: %[1]s}
@@ -28,6 +29,7 @@ spec:
 }
 
 func TestAHangingPluginCostsOneTimeoutAndIsReplaced(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	sup := harness.StartSupervisor(t, rt.Config(teams, gpuEnv(t)+
 		chaosPlugin(t, "hangs", "10", `, faults: [{event: CreateContainer, action: hang, annotation: "hang=yes"}]`, "  timeouts: {default: 200ms}\n  overdueAfter: 600ms")))
@@ -74,6 +76,7 @@ func TestAHangingPluginCostsOneTimeoutAndIsReplaced(t *testing.T) {
 }
 
 func TestAPluginKilledWhileIdleComesBackAndIsToldTheState(t *testing.T) {
+	t.Parallel()
 	rt := harness.NewRuntime(t)
 	sup := harness.StartSupervisor(t, rt.Config(teams, chaosPlugin(t, "dies", "10", "", "")))
 	rt.WaitSync()
