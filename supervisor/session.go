@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -118,7 +119,8 @@ func (se *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn = &stallConn{Conn: conn, limit: writeStall}
+	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{})}
+	conn = watched
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx ends the session only after finish
 	defer end()
 	se.ctx, se.ready = sctx, make(chan struct{})
@@ -164,6 +166,8 @@ func (se *session) run(ctx context.Context) error {
 			return fmt.Errorf("register: the runtime did not finish the registration in %s: %w", startLimit, context.DeadlineExceeded)
 		case <-closed:
 			return errLost
+		case <-watched.lost: // during its start the stub does not say
+			return errLost
 		case <-ctx.Done():
 			se.finish()
 			return ctx.Err()
@@ -184,11 +188,12 @@ func (se *session) finish() {
 // unblock waits for Start to return. A runtime that goes away between Register and Configure leaves it waiting for a Configure that never comes, holding the stub's lock; so
 // one is made up, which our handler refuses.
 func (se *session) unblock(started chan error) {
+	const grace = time.Second // a Start that is not waiting for a Configure ends by itself, because the connection is closed; it must not be disturbed before it waits
 	select {
 	case err := <-started:
 		started <- err
 		return
-	default:
+	case <-time.After(grace):
 	}
 	se.giveUp = true
 	if c, ok := se.stub.(interface {
@@ -260,10 +265,21 @@ func (s *Supervisor) noteUnavailable(se *session, err error) {
 	}
 }
 
-// stallConn closes itself when one write takes too long: the peer has stopped reading.
+// stallConn closes itself when one write takes too long: the peer has stopped reading. It tells when the peer has closed the connection.
 type stallConn struct {
 	net.Conn
 	limit time.Duration
+	once  sync.Once
+	lost  chan struct{} // closed at the first read that fails because of the peer
+}
+
+// Read reads.
+func (c *stallConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		c.once.Do(func() { close(c.lost) })
+	}
+	return n, err
 }
 
 // Write writes within the limit.
