@@ -53,6 +53,9 @@ func build(tb testing.TB, pkg string) string {
 		if err != nil {
 			tb.Fatal(err)
 		}
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // programs run as another user, too
+			tb.Fatal(err)
+		}
 		programs.dir = dir
 	}
 	out := filepath.Join(programs.dir, filepath.Base(pkg))

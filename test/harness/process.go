@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -64,9 +65,31 @@ func write(tb testing.TB, path, text string) {
 // StartSupervisor runs the supervisor on a folder that Config made. It is killed at the end of the test if it still runs.
 func StartSupervisor(tb testing.TB, dir string) *Process {
 	tb.Helper()
+	return startSupervisor(tb, dir, nil)
+}
+
+// Nobody is a user without any right of its own (nobody, on every Linux).
+const Nobody = 65534
+
+// StartUnprivileged is StartSupervisor as nobody when the test runs as root, which no permission stops.
+func StartUnprivileged(tb testing.TB, dir string) *Process {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		return startSupervisor(tb, dir, nil)
+	}
+	walk(tb, dir, func(path string, _ fs.DirEntry) {
+		if err := os.Chown(path, Nobody, Nobody); err != nil {
+			tb.Fatal(err)
+		}
+	})
+	return startSupervisor(tb, dir, &syscall.Credential{Uid: Nobody, Gid: Nobody})
+}
+
+func startSupervisor(tb testing.TB, dir string, as *syscall.Credential) *Process {
+	tb.Helper()
 	p := &Process{Dir: dir, tb: tb, done: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command(Supervisor(tb), "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:gosec,noctx // ended by Stop or Kill
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		tb.Fatal(err)
