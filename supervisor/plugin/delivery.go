@@ -101,7 +101,7 @@ func (m *Machine) overflow(r Request) {
 		m.holdBack(breaker.ReasonQueueOverflow)
 		m.armResync(m.untilResync())
 	} else {
-		l.overflowed = l.syncing // a snapshot that has not been taken yet tells it all
+		l.overflowed = true // a snapshot that has not been taken yet tells it all, and ends this
 		m.refuseQueue(breaker.ReasonQueueOverflow)
 	}
 	m.refuse(r, breaker.ReasonQueueOverflow)
@@ -287,7 +287,6 @@ func (m *Machine) lost() {
 		m.emit(Back{ID: f.ID})
 		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeUnavailable}})
 	}
-	m.lane.beginEpoch()
 }
 
 // cancel: the runtime that asked is gone.

@@ -7,6 +7,8 @@ import (
 )
 
 // Effect is something to be done. The set is closed.
+//
+//sumtype:decl
 type Effect interface{ effect() }
 
 type (
@@ -56,9 +58,9 @@ type (
 		ID   CallID
 		Late bool
 	}
-	// GuardHung, GuardExited, GuardStarted, GuardHealth tell the guard what happened to the process.
+	// GuardHung says that the call in flight is a hang, and of which pod.
 	GuardHung struct{ PodKey string }
-	// GuardExited says that the process is gone, with the pod whose call was in flight.
+	// GuardExited says that the process is gone although it was not told to end in order, with the pod whose call was in flight.
 	GuardExited struct{ PodKey string }
 	// GuardStarted says that an incarnation is synchronized.
 	GuardStarted struct{ NewVersion bool }
@@ -107,7 +109,7 @@ const (
 
 // Result is what became of a call. The zero value is Withheld: nothing was sent because the plugin does not know the container, and that was recorded when it missed it.
 type Result struct {
-	Delivered bool            // the request was sent; Outcome says what came of it
+	Delivered bool            // the request was sent, or canceled before; Outcome says what came of it
 	Outcome   breaker.Outcome // only with Delivered
 	Refused   breaker.Reason  // not sent, why; None with Delivered or withheld
 }

@@ -128,14 +128,14 @@ func (d *decoder) run(data []byte) error {
 			return err
 		}
 		for _, e := range effects {
-			switch e := e.(type) {
-			case plugin.Admit:
+			if e, ok := e.(plugin.Admit); ok {
 				d.asked = e.ID
-			case plugin.Arm:
+			}
+			if e, ok := e.(plugin.Arm); ok {
 				d.timers = append(d.timers, e.Timer)
-			case plugin.Synchronize:
+			}
+			if e, ok := e.(plugin.Synchronize); ok {
 				d.sync = e.Sync
-			default:
 			}
 		}
 	}

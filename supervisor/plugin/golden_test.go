@@ -86,12 +86,11 @@ func (t *talk) step(ins ...plugin.Input) {
 	}
 	t.say(printEffects(all)...)
 	for _, e := range all {
-		switch e := e.(type) {
-		case plugin.Arm:
+		if e, ok := e.(plugin.Arm); ok {
 			t.timers = append(t.timers, armed{at: t.now.Add(e.After), Timer: e.Timer})
-		case plugin.Admit:
+		}
+		if e, ok := e.(plugin.Admit); ok {
 			t.answerGuard(e.ID)
-		default:
 		}
 	}
 }
@@ -167,7 +166,7 @@ func (t *talk) config(rest string) error {
 	durations := map[string]*time.Duration{
 		"backoff": &c.Backoff, "max": &c.MaxBackoff, "stable": &c.StableAfter, "within": &c.CrashLoopWithin, "retry": &c.CrashLoopRetry,
 	}
-	for _, kv := range strings.Fields(rest) {
+	for kv := range strings.FieldsSeq(rest) {
 		k, v, _ := strings.Cut(kv, "=")
 		var err error
 		switch {

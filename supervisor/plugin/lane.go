@@ -115,10 +115,8 @@ func (l *lane) forget(r Ref) {
 
 // withheld reports whether the plugin must not hear of the event because it does not know what it is about.
 func (l *lane) withheld(r Request) bool {
-	switch r.Event {
-	case api.Event_CREATE_CONTAINER, api.Event_RUN_POD_SANDBOX, api.Event_VALIDATE_CONTAINER_ADJUSTMENT:
+	if begins(r.Event) || r.Event == api.Event_VALIDATE_CONTAINER_ADJUSTMENT {
 		return false
-	default:
 	}
 	var k knowledge
 	if r.Ref.Container != "" {
@@ -144,12 +142,7 @@ func (l *lane) withheld(r Request) bool {
 
 // frees reports whether the event lets a plugin free what it holds for a pod or container.
 func frees(e api.Event) bool {
-	switch e {
-	case api.Event_STOP_CONTAINER, api.Event_REMOVE_CONTAINER, api.Event_STOP_POD_SANDBOX, api.Event_REMOVE_POD_SANDBOX:
-		return true
-	default:
-		return false
-	}
+	return e == api.Event_STOP_CONTAINER || e == api.Event_STOP_POD_SANDBOX || ends(e)
 }
 
 // begins reports whether the event tells the plugin of something new.

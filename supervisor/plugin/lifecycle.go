@@ -2,41 +2,46 @@ package plugin
 
 import "github.com/nri-supervisor/nri-supervisor/breaker"
 
-// operator handles what people and the supervisor itself ask for. Before Start it is only noted.
-func (m *Machine) operator(in Input) {
+// start begins the life. What people asked for before it was only noted.
+func (m *Machine) start(in Start) {
 	l := &m.life
-	switch in := in.(type) {
-	case Start:
-		if l.started || l.want == wantStopped {
-			m.violation("start")
-			return
-		}
-		l.started = true
-		if in.Disabled {
-			l.want = wantDisabled
-		}
-		if l.want == wantDisabled {
-			m.become(Disabled)
-		} else {
-			m.launch()
-		}
-	case Stop:
-		l.want = wantStopped
-		m.stopOr(Stopped)
-	case Disable:
-		if l.want == wantRunning {
-			l.want = wantDisabled
-			m.stopOr(Disabled)
-		}
-	case Enable:
-		if l.want == wantDisabled {
-			l.want = wantRunning
-			m.relaunch()
-		}
-	case Restart:
-		if l.want == wantRunning {
-			m.relaunch()
-		}
+	if l.started || l.want == wantStopped {
+		m.violation("start")
+		return
+	}
+	l.started = true
+	if in.Disabled {
+		l.want = wantDisabled
+	}
+	if l.want == wantDisabled {
+		m.become(Disabled)
+	} else {
+		m.launch()
+	}
+}
+
+func (m *Machine) stop() {
+	m.life.want = wantStopped
+	m.stopOr(Stopped)
+}
+
+func (m *Machine) disable() {
+	if m.life.want == wantRunning {
+		m.life.want = wantDisabled
+		m.stopOr(Disabled)
+	}
+}
+
+func (m *Machine) enable() {
+	if m.life.want == wantDisabled {
+		m.life.want = wantRunning
+		m.relaunch()
+	}
+}
+
+func (m *Machine) restart() {
+	if m.life.want == wantRunning {
+		m.relaunch()
 	}
 }
 
@@ -68,8 +73,7 @@ func (l *lifecycle) forgive() { l.exits, l.backoff, l.looping = nil, 0, false }
 func (m *Machine) launch() {
 	l := &m.life
 	l.inc++
-	l.alive, l.configured, l.stopping, l.killed, l.replace, l.inPlace, l.syncing = true, false, false, false, false, false, false
-	l.hold = breaker.ReasonNone
+	l.alive, l.configured, l.stopping, l.killed, l.replace, l.inPlace = true, false, false, false, false, false
 	m.become(Starting)
 	m.emit(Launch{Inc: l.inc})
 }

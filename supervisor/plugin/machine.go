@@ -15,7 +15,7 @@ const (
 	// still syncing (design §2.1).
 	SyncPatience = 2 * time.Second
 	// QueueLimit is how many notifications may wait for one plugin. Beyond it the queue is dropped and the plugin is synchronized again. A stopped pod leaves about ten
-	// notifications, so this covers a burst of a hundred pods; at most about 100 bytes each.
+	// notifications, so this covers a burst of a hundred pods; at most about 200 bytes each.
 	QueueLimit = 1024
 	// cutShare: a call that got less than its timeout by no more than one part in this many is judged as if it had got all of it. The rest is the way from the caller's
 	// clock to ours; without it no call that waits for its share would ever count as a timeout.
@@ -121,8 +121,16 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 		m.removed(in.Ref)
 	case Timer:
 		m.timer(in)
-	case Start, Stop, Disable, Enable, Restart:
-		m.operator(in)
+	case Start:
+		m.start(in)
+	case Stop:
+		m.stop()
+	case Disable:
+		m.disable()
+	case Enable:
+		m.enable()
+	case Restart:
+		m.restart()
 	case Launched:
 		m.launched(in)
 	case LaunchFailed:

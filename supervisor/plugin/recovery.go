@@ -122,7 +122,7 @@ func (m *Machine) holdBack(reason breaker.Reason) {
 // opened: the plugin misses events from now on, so it is synchronized before it gets traffic again.
 func (m *Machine) opened(in Opened) {
 	if m.life.phase != Ready {
-		return // the next synchronization begins after it
+		return // nothing is in service; if it is still open when something is, the guard says so
 	}
 	m.holdBack(breaker.ReasonBreakerOpen)
 	if in.Manual {

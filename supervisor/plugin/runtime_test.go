@@ -182,9 +182,18 @@ func (w *world) disturb() {
 		if p.inc > 1 {
 			old := p.inc - 1
 			for _, in := range []plugin.Input{
-				plugin.Exited{Inc: old}, plugin.LaunchFailed{Inc: old}, plugin.Launched{Inc: old}, plugin.ConnectionLost{Inc: old}, plugin.HealthFailed{Inc: old},
-				plugin.HealthOK{Inc: old}, plugin.Synced{Inc: old, Sync: 1}, plugin.SyncFailed{Inc: old, Sync: 1}, plugin.Returned{Inc: old, ID: w.nextCall},
-				plugin.Timer{Kind: plugin.Retry, Inc: old}, plugin.Timer{Kind: plugin.Stable, Inc: old}, plugin.Timer{Kind: plugin.Resync, Inc: old},
+				plugin.Exited{Inc: old},
+				plugin.LaunchFailed{Inc: old},
+				plugin.Launched{Inc: old},
+				plugin.ConnectionLost{Inc: old},
+				plugin.HealthFailed{Inc: old},
+				plugin.HealthOK{Inc: old},
+				plugin.Synced{Inc: old, Sync: 1},
+				plugin.SyncFailed{Inc: old, Sync: 1},
+				plugin.Returned{Inc: old, ID: w.nextCall},
+				plugin.Timer{Kind: plugin.Retry, Inc: old},
+				plugin.Timer{Kind: plugin.Stable, Inc: old},
+				plugin.Timer{Kind: plugin.Resync, Inc: old},
 			} {
 				phase := w.m.Phase()
 				w.input(in)
@@ -271,13 +280,13 @@ func (w *world) compare() {
 	if w.err == nil && (!w.proc.knows[ref] || w.proc.limited[ref]) {
 		w.fault("a container that is created at rest does not get the plugin's work")
 	}
-	real := map[plugin.Ref]bool{}
+	exists := map[plugin.Ref]bool{}
 	for _, p := range w.pods {
 		if p.exists {
-			real[plugin.Ref{Pod: p.id}] = true
+			exists[plugin.Ref{Pod: p.id}] = true
 		}
 		for id, c := range p.ctrs {
-			real[plugin.Ref{Pod: p.id, Container: id}] = c.exists
+			exists[plugin.Ref{Pod: p.id, Container: id}] = c.exists
 			if reason, ok := w.proc.excused[plugin.Ref{Pod: p.id, Container: id}]; c.exists && !c.stopped && !w.proc.knows[plugin.Ref{Pod: p.id, Container: id}] && w.err == nil {
 				if !ok || reason == breaker.ReasonBreakerOpen || reason == breaker.ReasonQueueOverflow || reason == breaker.ReasonNotReady && w.inPlace {
 					w.fault("the plugin is never told of %s/%s (%v %s)", p.id, id, ok, reason)
@@ -289,7 +298,7 @@ func (w *world) compare() {
 		return
 	}
 	for r := range w.proc.knows {
-		if !real[r] && !w.proc.ghosts[r] && w.err == nil {
+		if !exists[r] && !w.proc.ghosts[r] && w.err == nil {
 			w.fault("the plugin believes in %v, which is gone", r)
 		}
 	}

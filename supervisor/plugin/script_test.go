@@ -163,7 +163,7 @@ func (w *words) synced() plugin.Synced {
 				w.fail("read mask: %w", names.err)
 			}
 		} else if v, ok := w.value("known"); ok {
-			for _, r := range strings.Split(v, ",") {
+			for r := range strings.SplitSeq(v, ",") {
 				in.Known = append(in.Known, parseRef(r))
 			}
 		} else if w.take("new") {

@@ -13,7 +13,7 @@ import (
 // watch checks what must hold whatever the inputs are. It sees every input and every effect, and knows nothing of the machine's own state but its phase.
 type watch struct {
 	cfg   plugin.Config
-	legal bool // the inputs keep the contract: no violation, and what depends on honest inputs holds too
+	legal bool            // the inputs keep the contract: no violation, and what depends on honest inputs holds too
 	edges map[string]bool // those taken
 	table map[string]bool // those permitted
 
