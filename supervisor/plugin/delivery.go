@@ -260,6 +260,13 @@ func (m *Machine) returned(in Returned) {
 		m.emit(Stale{Input: in})
 		return
 	}
+	if in.Outcome == breaker.OutcomeUnavailable { // its connection is gone; the process follows, and its exit is to know what it worked on
+		if !f.answered {
+			m.conclude(in.Outcome)
+			m.stopWhenIdle()
+		}
+		return
+	}
 	m.lane.inflight = nil
 	if f.answered {
 		m.emit(Back{ID: f.ID, Late: true})
