@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/net/multiplex"
@@ -98,11 +99,12 @@ func TestUpdatesAreTakenOnlyWhenTheyCanBe(t *testing.T) {
 
 func TestClosingWaitsForUpdatesThatAreBeingTaken(t *testing.T) {
 	t.Parallel()
-	entered, left := make(chan struct{}), make(chan struct{})
+	entered, ended, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	c, runtime := connected(t, func(ctx context.Context, u []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
 		close(entered)
 		<-ctx.Done() // the end of the connection
-		close(left)
+		close(ended)
+		<-release
 		return u, nil
 	})
 	if _, err := runtime.RegisterPlugin(t.Context(), &api.RegisterPluginRequest{PluginName: "a"}); err != nil {
@@ -110,12 +112,19 @@ func TestClosingWaitsForUpdatesThatAreBeingTaken(t *testing.T) {
 	}
 	go func() { _, _ = runtime.UpdateContainers(t.Context(), &api.UpdateContainersRequest{}) }()
 	<-entered
-	c.close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		c.close()
+	}()
+	<-ended
 	select {
-	case <-left:
-	default:
+	case <-closed:
 		t.Error("closed while an update was being taken")
+	case <-time.After(20 * time.Millisecond):
 	}
+	close(release)
+	<-closed
 }
 
 func TestOnlySoManyUpdatesAreTakenAtOnce(t *testing.T) {

@@ -49,6 +49,7 @@ func TestAStoppedProcessIsEndedInBoundedTime(t *testing.T) {
 				t.Parallel()
 				s := spec(t, protocol, map[isolation.Protocol]string{isolation.GoPlugin: "sdk", isolation.NRI: "stock"}[protocol])
 				s.StopGrace = quickGrace()
+				s.StopGrace.Term = patience // it is continued, so that it can obey
 				i := startAndConfigure(t, s)
 				if err := syscall.Kill(i.PID(), syscall.SIGSTOP); err != nil {
 					t.Fatal(err)
@@ -59,7 +60,7 @@ func TestAStoppedProcessIsEndedInBoundedTime(t *testing.T) {
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("took %s", took)
 				}
-				if exit.Alive || exit.Signal == 0 && exit.Reason != isolation.ReasonStopped {
+				if killed := exit.Signal == syscall.SIGKILL; exit.Alive || killed != (exit.Reason == isolation.ReasonHung) {
 					t.Errorf("exit %s", exit)
 				}
 				nothingLeft(t, s, i.PID())
@@ -124,6 +125,36 @@ func TestTheReasonOfAnEndIsTheFirstCause(t *testing.T) {
 			}
 			nothingLeft(t, s, i.PID())
 		})
+	}
+}
+
+func TestAKillCutsAStopShortAndLeavesItsReason(t *testing.T) {
+	t.Parallel()
+	out := newLines()
+	s := spec(t, isolation.NRI, "ignore-term")
+	s.OnOutput = out.add
+	s.StopGrace = isolation.StopGrace{Shutdown: time.Hour}
+	i := startAndConfigure(t, s)
+	stopped := make(chan isolation.Exit, 1)
+	go func() { stopped <- i.Stop(context.Background()) }()
+	out.wait(t, withText("shutdown handler called"))
+	if exit := i.Kill(isolation.ReasonHung); exit.Reason != isolation.ReasonStopped || exit.Signal != syscall.SIGKILL {
+		t.Errorf("exit %s", exit)
+	}
+	if exit := <-stopped; exit.Reason != isolation.ReasonStopped {
+		t.Errorf("exit %s", exit)
+	}
+}
+
+func TestTheEndOfItsContextCutsAStopShort(t *testing.T) {
+	t.Parallel()
+	s := spec(t, isolation.NRI, "ignore-term")
+	s.StopGrace = isolation.StopGrace{Shutdown: time.Hour, Term: time.Hour}
+	i := startAndConfigure(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if exit := i.Stop(ctx); exit.Reason != isolation.ReasonStopped || exit.Signal != syscall.SIGKILL {
+		t.Errorf("exit %s", exit)
 	}
 }
 
