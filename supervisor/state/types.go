@@ -1,0 +1,78 @@
+package state
+
+import "time"
+
+// Record is what is kept about one container.
+type Record struct {
+	// Pod and Container are the runtime's ids. Together they are the key:
+	// container ids alone are not unique in every runtime.
+	Pod       string `json:"pod"`
+	Container string `json:"container"`
+	// Namespace, PodName, ContainerName and PodUID are for people.
+	Namespace     string `json:"namespace,omitempty"`
+	PodName       string `json:"podName,omitempty"`
+	ContainerName string `json:"containerName,omitempty"`
+	PodUID        string `json:"podUID,omitempty"`
+	// Plugins is the decision for each plugin that selected the container, by plugin name.
+	Plugins map[string]PluginRecord `json:"plugins,omitempty"`
+}
+
+// PluginRecord is what one plugin's part in a container came to.
+type PluginRecord struct {
+	// Outcome and Reason are labels of the caller's.
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason,omitempty"`
+	// At is when it was decided.
+	At time.Time `json:"at"`
+}
+
+// Bounds of what is kept. What is beyond them is never written.
+const (
+	// DefaultMaxRecords is 40 times what the kubelet's default of 110 pods makes with
+	// 4 containers each, and about 10 MiB.
+	DefaultMaxRecords = 20_000
+	// MaxManual bounds the states set by hand: a node has some 100 plugins.
+	MaxManual = 1024
+	// MaxRecordSize bounds one encoded record, in bytes. With 100 plugins
+	// one takes about 8 KiB.
+	MaxRecordSize = 64 << 10
+	// maxKeySize bounds the ids in a key, in bytes. Ids of runtimes have 64
+	// characters each; the file takes 32 KiB.
+	maxKeySize = 1 << 10
+)
+
+// Options of a DB. The zero value is usable.
+type Options struct {
+	// MaxRecords bounds the records kept, in memory and on disk; the ones put
+	// longest ago go first. 0 means DefaultMaxRecords.
+	MaxRecords int
+	// OnError is told of each failed attempt to write, and of each record that is
+	// too large to be kept. It is called on the writing goroutine or in a
+	// Put and must not call back into the DB. May be nil.
+	OnError func(error)
+}
+
+// Loaded is what Open found.
+type Loaded struct {
+	// Records are the containers known, those put longest ago first.
+	Records []Record
+	// Manual are the states set by hand, by plugin name.
+	Manual map[string]string
+	// FirstRun is true when there was no state of any kind before: no file,
+	// readable or not. It is false when that cannot be told.
+	FirstRun bool
+	// Warning says what was wrong with the state found, and what was done about it,
+	// for people. Empty when nothing was.
+	Warning string
+}
+
+// Stats are counters since Open.
+type Stats struct {
+	// Errors is the number of failed attempts to write.
+	Errors uint64
+	// Dropped is the number of records given up: because of MaxRecords, or
+	// because they were too large.
+	Dropped uint64
+	// Waiting is the number of writes not on disk yet.
+	Waiting int
+}
