@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"slices"
+
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -41,7 +43,11 @@ func (s *Supervisor) selectContainer(ref store.Ref, p *api.PodSandbox, c *api.Co
 func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Decision) []selected {
 	var out []selected
 	var pins []store.Pin
+	left := s.store.Left(ref.Pod)
 	for _, h := range s.hosts {
+		if len(left) > 0 && slices.Contains(left, h.policy.Name) {
+			continue // it said so
+		}
 		d := match(h.policy)
 		h.met.matched(d)
 		if d.Selected || d.Err != nil {

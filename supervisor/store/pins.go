@@ -15,7 +15,7 @@ func (s *Store) AddPins(ref Ref, pins ...Pin) bool {
 }
 
 // Unpin takes back the selection of one plugin, because it said that it is not interested; its work on the container is then missing no
-// longer. Unpin of a pod covers the containers that live in it. False = unknown.
+// longer. Unpin of a pod covers the containers that live in it, and [Store.Left] names the plugin for those to come. False = unknown.
 func (s *Store) Unpin(ref Ref, plugin string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,21 @@ func (s *Store) Unpin(ref Ref, plugin string) bool {
 		s.forgetLocked(c, plugin)
 	default:
 		s.forgetPodLocked(p, plugin)
+		if !slices.Contains(p.left, plugin) {
+			p.left = append(slices.Clip(p.left), plugin) // the list may be shared with readers
+		}
 	}
 	return true
+}
+
+// Left names the plugins that were unpinned from the pod, in that order: a decision about a container that is new in it leaves them out. The list is shared and read-only.
+func (s *Store) Left(podID string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if p := s.pods[podID]; p != nil {
+		return p.left
+	}
+	return nil
 }
 
 // ForgetPlugin takes every pin and every record of work of a plugin away, because the plugin left the configuration.
@@ -37,6 +50,7 @@ func (s *Store) ForgetPlugin(plugin string) {
 	defer s.mu.Unlock()
 	for _, p := range s.pods {
 		s.forgetPodLocked(p, plugin)
+		p.left = slices.DeleteFunc(slices.Clone(p.left), func(name string) bool { return name == plugin })
 	}
 }
 

@@ -1,7 +1,11 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -96,5 +100,29 @@ func TestAnUninterestedPluginIsUnpinnedAndMissesNothing(t *testing.T) {
 			}
 			same(t, "pins handed out before", []store.Pin{a, b}, handed)
 		})
+	}
+}
+
+func TestAPluginThatLeftAPodIsNamedForTheContainersToCome(t *testing.T) {
+	t.Parallel()
+	s := store.New()
+	s.ObservePod(&api.PodSandbox{Id: "p"}, time.Unix(0, 0))
+	s.ObserveContainer(&api.PodSandbox{Id: "p"}, &api.Container{Id: "c", PodSandboxId: "p"}, time.Unix(0, 0))
+	s.Unpin(store.Ref{Pod: "p", Container: "c"}, "gpu")
+	if got := s.Left("p"); len(got) != 0 {
+		t.Errorf("left the container, and the pod is said to be left by %v", got)
+	}
+	s.Unpin(store.Ref{Pod: "p"}, "gpu")
+	s.Unpin(store.Ref{Pod: "p"}, "gpu")
+	s.Unpin(store.Ref{Pod: "p"}, "net")
+	before := s.Left("p")
+	s.ForgetPlugin("gpu")
+	if got := s.Left("p"); !slices.Equal(got, []string{"net"}) || !slices.Equal(before, []string{"gpu", "net"}) {
+		t.Errorf("left by %v, before that by %v; want net, and gpu and net", got, before)
+	}
+	s.RemovePod("p")
+	s.ObservePod(&api.PodSandbox{Id: "p"}, time.Unix(0, 0))
+	if got := s.Left("p"); got != nil {
+		t.Errorf("a new pod with the id is said to be left by %v", got)
 	}
 }

@@ -23,6 +23,7 @@ type pod struct {
 	spared bool      // kept by a Replace that did not list it, and not heard of since
 	pinned bool
 	pins   []Pin
+	left   []string // plugins that took their selection back for the whole pod
 	ctrs   map[string]*container
 }
 
