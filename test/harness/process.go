@@ -62,34 +62,43 @@ func write(tb testing.TB, path, text string) {
 	}
 }
 
+// Options say how a supervisor is started. The zero value is the usual way: as this user, with this environment, and with all that it writes read at once.
+type Options struct {
+	// Unprivileged starts it as nobody when the test runs as root, which no permission stops.
+	Unprivileged bool
+	// Env is added to the environment.
+	Env []string
+	// ExtraFiles are inherited, from descriptor 3 on.
+	ExtraFiles []*os.File
+	// Unread leaves its log unread until it is closed, as a log collector does that hangs.
+	Unread <-chan struct{}
+}
+
 // StartSupervisor runs the supervisor on a folder that Config made. It is killed at the end of the test if it still runs.
 func StartSupervisor(tb testing.TB, dir string) *Process {
 	tb.Helper()
-	return startSupervisor(tb, dir, nil)
+	return StartSupervisorWith(tb, dir, Options{})
 }
 
-// Nobody is a user without any right of its own (nobody, on every Linux).
-const Nobody = 65534
+// nobody is a user without any right of its own, on every Linux.
+const nobody = 65534
 
-// StartUnprivileged is StartSupervisor as nobody when the test runs as root, which no permission stops.
-func StartUnprivileged(tb testing.TB, dir string) *Process {
-	tb.Helper()
-	if os.Geteuid() != 0 {
-		return startSupervisor(tb, dir, nil)
-	}
-	walk(tb, dir, func(path string, _ fs.DirEntry) {
-		if err := os.Chown(path, Nobody, Nobody); err != nil {
-			tb.Fatal(err)
-		}
-	})
-	return startSupervisor(tb, dir, &syscall.Credential{Uid: Nobody, Gid: Nobody})
-}
-
-func startSupervisor(tb testing.TB, dir string, as *syscall.Credential) *Process {
+// StartSupervisorWith is StartSupervisor with options.
+func StartSupervisorWith(tb testing.TB, dir string, o Options) *Process {
 	tb.Helper()
 	p := &Process{Dir: dir, tb: tb, done: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command(Supervisor(tb), "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:gosec,noctx // ended by Stop or Kill
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.Env = append(os.Environ(), o.Env...)
+	p.cmd.ExtraFiles = o.ExtraFiles
+	if o.Unprivileged && os.Geteuid() == 0 {
+		walk(tb, dir, func(path string, _ fs.DirEntry) {
+			if err := os.Chown(path, nobody, nobody); err != nil {
+				tb.Fatal(err)
+			}
+		})
+		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -100,6 +109,9 @@ func startSupervisor(tb testing.TB, dir string, as *syscall.Credential) *Process
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
+		if o.Unread != nil {
+			<-o.Unread
+		}
 		p.read(stderr)
 	}()
 	go func() {
@@ -159,6 +171,16 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal to the supervisor.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Ended reports whether the supervisor has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Stop ends the supervisor in order and returns its exit code.
 func (p *Process) Stop() int {

@@ -89,6 +89,15 @@ func (p *proxy) track(conns ...net.Conn) bool {
 	return !p.shut
 }
 
+// cut ends every connection.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
 // close ends the listener and every connection.
 func (p *proxy) close() {
 	_ = p.l.Close()

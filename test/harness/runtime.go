@@ -187,6 +187,16 @@ func (r *Runtime) Preload(pod *api.PodSandbox, ctrs ...*api.Container) {
 	}
 }
 
+// Forget leaves a pod out of what the runtime says that there is, as runtimes do while a sandbox is being made.
+func (r *Runtime) Forget(pod *api.PodSandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, pod.GetId())
+}
+
+// Cut closes all connections of plugins. The runtime goes on, and so do the requests that wait for an answer, until they notice.
+func (r *Runtime) Cut() { r.front.cut() }
+
 // Live returns the ids of the containers that exist.
 func (r *Runtime) Live() []string {
 	r.mu.Lock()

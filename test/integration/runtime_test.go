@@ -111,7 +111,7 @@ func TestASocketThatMayNotBeUsedIsSaidToBeThat(t *testing.T) {
 	if err := os.Chmod(folder, 0o755); err != nil { // so that it is the socket that nobody may use
 		t.Fatal(err)
 	}
-	sup := harness.StartUnprivileged(t, rt.Config(teams, ""))
+	sup := harness.StartSupervisorWith(t, rt.Config(teams, ""), harness.Options{Unprivileged: true})
 	notReady(t, sup, "permission")
 	sup.WaitLine(1, "runtime not reachable", map[string]any{"reason": "permission"})
 	if err := os.Chmod(rt.Socket, 0o777); err != nil {

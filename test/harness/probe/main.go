@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -55,7 +56,8 @@ type line struct {
 }
 
 type plugin struct {
-	stub stub.Stub
+	stub    stub.Stub
+	running atomic.Int32 // events that are being handled
 
 	mu     sync.Mutex // guards the rest
 	config config
@@ -212,6 +214,10 @@ func (p *plugin) event(name string, pod *api.PodSandbox, c *api.Container) []*ap
 	if c != nil {
 		id = c.GetId()
 	}
+	if p.running.Add(1) > 1 {
+		p.record(line{What: "overlap", ID: id})
+	}
+	defer p.running.Add(-1)
 	p.record(line{What: name, ID: id})
 	ids := func(what string) ([]string, bool) {
 		text, ok := pod.GetAnnotations()["probe/"+what+"."+name]
