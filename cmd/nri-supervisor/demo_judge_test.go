@@ -233,11 +233,11 @@ func TestEachWayToBreakAPromiseIsSeenAndNamed(t *testing.T) {
 			p := s.find(t, 250, unselectedDemo)
 			s.change(p, func(c *demoContainer) { c.Started += demoTimeout + 20*time.Millisecond })
 		}, "blast radius", "waited longer than a plugin's timeout allows"},
-		{"one waits twice a hang's timeout behind a hang", func(t *testing.T, s *demoScene) {
+		{"one waits for two timeouts behind one hang", func(t *testing.T, s *demoScene) {
 			hang := s.find(t, 101, net.selects)
 			behind := s.pass.containers[hang.Number]
 			s.change(s.find(t, 250, unselectedDemo), func(c *demoContainer) {
-				c.Arrived, c.Started = behind.CreateBegin+time.Millisecond, behind.CreateBegin+2*demoTimeout+time.Millisecond
+				c.Arrived, c.Started = behind.CreateBegin+time.Millisecond, behind.CreateBegin+2*demoTimeout+20*time.Millisecond
 			})
 		}, "blast radius", "waited longer than a plugin's timeout allows"},
 		{"one hang costs two timeouts", func(t *testing.T, s *demoScene) {
@@ -254,8 +254,8 @@ func TestEachWayToBreakAPromiseIsSeenAndNamed(t *testing.T) {
 			s.count("containers_missed_total", -1, "plugin", net.name, "reason", "busy")
 		}, "blast radius", "1 hang cost the node 2 timeouts"},
 		{"a timeout takes longer than it may", func(t *testing.T, s *demoScene) {
-			s.change(s.find(t, 101, net.selects), func(c *demoContainer) { c.CreateEnd += 100 * time.Millisecond })
-		}, "blast radius", "one hang kept the node waiting for 400 ms"},
+			s.change(s.find(t, 101, net.selects), func(c *demoContainer) { c.CreateEnd += 200 * time.Millisecond })
+		}, "blast radius", "one hang kept the node waiting for 500 ms"},
 		{"too much is set aside to judge the rest", func(t *testing.T, s *demoScene) {
 			behind := s.pass.containers[s.find(t, 101, net.selects).Number]
 			for i, p := range s.pass.pods[:demoLeast] {
@@ -342,6 +342,67 @@ func TestEachWayToBreakAPromiseIsSeenAndNamed(t *testing.T) {
 				t.Error("the verdict is that all promises are kept")
 			}
 		})
+	}
+}
+
+func TestContainersInTheQueueBehindAHangAreSetAsideUntilItHasDrained(t *testing.T) {
+	t.Parallel()
+	s := newDemoScene(t)
+	hang := s.pass.containers[s.find(t, 101, demoNet().selects).Number]
+	var free []demoPod
+	for _, p := range s.pass.pods[:demoLeast] {
+		if unselectedDemo(p) {
+			free = append(free, p)
+		}
+	}
+	at := func(i int, arrived, started time.Duration) {
+		s.change(free[i], func(c *demoContainer) { c.Arrived, c.Started = arrived, started })
+	}
+	const wait = 50 * time.Millisecond
+	at(0, hang.CreateBegin-2*wait, hang.CreateBegin-wait)                     // before the hang
+	at(1, hang.CreateBegin-wait, hang.CreateBegin+wait)                       // it began before
+	at(2, hang.CreateBegin+wait, hang.CreateEnd+2*wait)                       // the last that the hang kept waiting
+	at(3, hang.CreateEnd+wait, hang.CreateEnd+3*wait)                         // came while the queue drained
+	at(4, hang.CreateEnd+2*wait+time.Millisecond, hang.CreateEnd+2*wait+wait) // after that
+	at(5, hang.CreateEnd+4*wait, hang.CreateEnd+4*wait+time.Millisecond)      // long after that
+	r, err := s.judge(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.SetAside.Containers != 3 || r.SetAside.LongestMs != 350 {
+		t.Errorf("set aside %+v, want 3 containers of which one waited 350 ms", r.SetAside)
+	}
+}
+
+func TestEverythingThatBrokeIsTold(t *testing.T) {
+	t.Parallel()
+	s := newDemoScene(t)
+	failed, changed := s.find(t, 0, unselectedDemo), s.find(t, 50, unselectedDemo)
+	s.change(failed, func(c *demoContainer) { c.Err = "boom" })
+	s.change(changed, func(c *demoContainer) { c.Reply = []byte{0x12, 0} })
+	n := 0
+	for _, p := range s.pass.pods[100:demoLeast] {
+		if unselectedDemo(p) && n < 4 {
+			n++
+			s.change(p, func(c *demoContainer) { c.Started += demoTimeout + 20*time.Millisecond })
+		}
+	}
+	s.change(s.find(t, 101, demoNet().selects), func(c *demoContainer) { c.CreateEnd += 200 * time.Millisecond })
+	s.pass.late, s.pass.registrations, s.pass.unfinished = 1, 0, []string{"it was not back"}
+	s.count("plugin_up", -1, "plugin", "gpu-env")
+	s.count("containers_missed_total", 1, "plugin", demoNet().name, "reason", "busy")
+	s.pass.records = nil
+	r, err := s.judge(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{5, 4, 4} {
+		if p := r.Promises[i]; len(p.Broken) != want {
+			t.Errorf("%s: %d things are told to be broken, want %d: %q", p.Name, len(p.Broken), want, p.Broken)
+		}
+	}
+	if r.UnselectedAffected != 6 || r.onlySlow {
+		t.Errorf("%d containers are affected, want 6; onlySlow = %t", r.UnselectedAffected, r.onlySlow)
 	}
 }
 

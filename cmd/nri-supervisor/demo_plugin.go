@@ -118,9 +118,9 @@ func (c *demoChaos) Configure(ctx context.Context, config, runtime, version stri
 }
 
 // CreateContainer sets the plugin's variable on the container, unless a fault keeps it from that.
-func (c *demoChaos) CreateContainer( //nolint:unparam // the signature is NRI's
+func (c *demoChaos) CreateContainer(
 	ctx context.Context, pod *api.PodSandbox, ctr *api.Container,
-) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) { //nolint:unparam // the signature is NRI's
 	if c.filters && pod.GetLabels()[c.plugin.labelKey] != c.plugin.labelValue {
 		return nil, nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -102,7 +103,7 @@ func demoProcesses(t *testing.T, tmp string) []string {
 }
 
 // The three variants run one after the other and not beside other tests of this package, since the first of them measures time.
-func TestTheDemoKeepsItsPromisesAndBreaksThemWithoutThePartsThatKeepThem(t *testing.T) { //nolint:paralleltest // it measures time
+func TestTheDemoKeepsItsPromisesAndBreaksThemWithoutThePartsThatKeepThem(t *testing.T) {
 	bin := demoBinary(t)
 
 	t.Run("as it is", func(t *testing.T) { //nolint:paralleltest // it measures time
@@ -221,6 +222,28 @@ func TestWrongFlagsOfTheDemoAreUsageErrorsThatSayWhatIsRight(t *testing.T) {
 		code, stdout, stderr := command(t, append([]string{"demo"}, args...)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("demo %v: exit code %d, stderr %q, want %d and %q", args, code, stderr, exitUsage, want)
+		}
+	}
+}
+
+func TestTheManualNamesEachFieldAndFlagOfTheDemo(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range []any{demoResult{}, demoPluginResult{}, demoLatency{}, demoSetAside{}, demoPromise{}} {
+		for f := range reflect.TypeOf(v).Fields() {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
+				names = append(names, "`"+tag+"`")
+			}
+		}
+	}
+	names = append(names, regexp.MustCompile(`--[a-z]+`).FindAllString(newDemo().Flags().FlagUsages(), -1)...)
+	for _, name := range names {
+		if name != "--output" && !strings.Contains(string(manual), name) {
+			t.Errorf("docs/demo.md does not say what %s is", name)
 		}
 	}
 }
