@@ -16,10 +16,13 @@ import (
 )
 
 // launcher joins the supervisor to package isolation.
-type launcher struct{ runDir string }
+type launcher struct {
+	runDir string
+	files  fingerprints
+}
 
 // Launch starts one incarnation of a plugin.
-func (l launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
+func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
 	env, err := environment(p.Spec.Exec.Env)
 	if err != nil {
 		return nil, err
@@ -40,12 +43,12 @@ func (l launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hoo
 		}
 		return nil, err
 	}
-	return &incarnation{Instance: i, identity: identify(ctx, i, p.Spec.Exec.SHA256), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
+	return &incarnation{Instance: i, identity: l.identify(ctx, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
 }
 
 // identify asks what was started. A plugin that does not say is not worse for it.
-func identify(ctx context.Context, i *isolation.Instance, pin string) supervisor.Identity {
-	id := supervisor.Identity{NRIVersion: i.Registration().NRIVersion, SHA256: pin}
+func (l *launcher) identify(ctx context.Context, i *isolation.Instance) supervisor.Identity {
+	id := supervisor.Identity{NRIVersion: i.Registration().NRIVersion, SHA256: l.files.of(i.PID())}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if d, err := i.Describe(ctx); err == nil {

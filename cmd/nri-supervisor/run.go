@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +82,9 @@ func configPath(flag string) (string, error) {
 
 // serve runs the service until ctx ends. Parts start in the order below and stop in reverse.
 func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
-	nrilog.Set(nriLogger{log.Named("nri")})
+	nri := newNRILog(log.Named("nri"))
+	defer nri.stop()
+	nrilog.Set(nri)
 	spec := cfg.Supervisor
 	booted, err := prepareRunDir(spec.RunDir)
 	if err != nil {
@@ -104,7 +105,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	}
 	registry := prometheus.NewRegistry()
 	sup := supervisor.New(supervisor.Options{
-		Config: cfg, Launcher: launcher{runDir: spec.RunDir}, Sink: sink, Registry: registry, Version: version,
+		Config: cfg, Launcher: &launcher{runDir: spec.RunDir}, Sink: sink, Registry: registry, Version: version,
 		WaitForPlugins: wait, State: db, Loaded: loaded,
 	})
 
@@ -163,24 +164,3 @@ func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
 	}
 	return true, nil
 }
-
-// nriLogger takes what NRI's packages say at debug level: what matters to an operator is an event of ours.
-type nriLogger struct{ log *zap.Logger }
-
-func (l nriLogger) debug(format string, args []any) {
-	if ce := l.log.Check(zap.DebugLevel, strings.TrimSpace(fmt.Sprintf(format, args...))); ce != nil {
-		ce.Write()
-	}
-}
-
-// Debugf logs.
-func (l nriLogger) Debugf(_ context.Context, format string, args ...any) { l.debug(format, args) }
-
-// Infof logs.
-func (l nriLogger) Infof(_ context.Context, format string, args ...any) { l.debug(format, args) }
-
-// Warnf logs.
-func (l nriLogger) Warnf(_ context.Context, format string, args ...any) { l.debug(format, args) }
-
-// Errorf logs.
-func (l nriLogger) Errorf(_ context.Context, format string, args ...any) { l.debug(format, args) }
