@@ -22,7 +22,7 @@ func TestEachTestThatTheArchitecturePageNamesExists(t *testing.T) {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		data, err := os.ReadFile(path) //nolint:gosec // files of this repository
+		data, err := os.ReadFile(path)
 		for _, m := range declared.FindAllSubmatch(data, -1) {
 			exists[string(m[1])] = true
 		}
