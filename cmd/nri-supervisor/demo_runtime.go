@@ -52,7 +52,7 @@ type demoRuntime struct {
 
 // runDemoRuntime serves requests until in ends.
 func runDemoRuntime(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
-	nrilog.Set(nriLogger{zap.NewNop()})
+	nrilog.Set(&nriLog{log: zap.NewNop()})
 	r := &demoRuntime{
 		began: time.Now(), out: &demoLines{w: out}, pods: map[int]*api.PodSandbox{}, containers: map[int]*api.Container{}, starting: true,
 	}
