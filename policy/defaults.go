@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// defaultSupervisorSpec is the Supervisor document without any setting. Each value is the design's.
+// defaultSupervisorSpec is the Supervisor document without any setting.
 func defaultSupervisorSpec() SupervisorSpec {
 	maxSize := resource.MustParse("64Mi")
 	_ = maxSize.String() // caches the text, so that later readers do not write
@@ -30,7 +30,9 @@ func defaultSupervisorSpec() SupervisorSpec {
 // adminSocketName is the admin socket in runDir when admin.socket is not given.
 const adminSocketName = "admin.sock"
 
-// defaultPluginSpec is a Plugin's spec without any setting. Each value is the design's.
+// defaultPluginSpec is a Plugin's spec without any setting.
+// The numbers are judgements, not measurements: short enough that one slow plugin leaves the runtime room in its
+// 2 s, long enough that a plugin that reads a file or asks the node is not cut off.
 func defaultPluginSpec() PluginSpec {
 	return PluginSpec{
 		Permissions:         PermissionsSpec{Update: UpdateSelected},

@@ -35,7 +35,7 @@ func TestADocumentThatSaysEveryDefaultEqualsOneThatSaysNothing(t *testing.T) {
 		t.Errorf("Plugin (-built in +written):\n%s", diff)
 	}
 	if errs := full.Problems.Errors(); len(errs) > 0 {
-		t.Errorf("the design's own example has errors:\n%v", errs)
+		t.Errorf("the example with every default has errors:\n%v", errs)
 	}
 }
 

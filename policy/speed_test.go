@@ -67,7 +67,7 @@ func TestSelectionWithoutCELAllocatesNothing(t *testing.T) { //nolint:parallelte
 	}
 }
 
-// The bar of the design is 20 µs. The race detector and busy machines are slower by a factor, so the test
+// The bar is 20 µs. The race detector and busy machines are slower by a factor, so the test
 // allows ten times that, which still tells a linear walk from anything worse; the benchmark tells the figure.
 func TestSelectionByAHundredPluginsIsFast(t *testing.T) { //nolint:paralleltest // measures time
 	plugins := hundred(t)

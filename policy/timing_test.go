@@ -33,7 +33,7 @@ func events(verdict func(api.Event) bool) string {
 	return strings.Join(out, " ")
 }
 
-func TestTheRuntimeWaitsForTheEventsOfTheDesignAndTheManifest(t *testing.T) {
+func TestTheRuntimeWaitsForTheDefaultEventsAndThoseOfTheManifest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, delivery, want string }{
 		{"default", "{}", "RunPodSandbox StopPodSandbox CreateContainer StartContainer UpdateContainer StopContainer UpdatePodSandbox ValidateContainerAdjustment"},
