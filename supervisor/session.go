@@ -140,7 +140,7 @@ func (se *session) run(ctx context.Context) error {
 	go func() { started <- st.Start(sctx) }()
 	defer func() {
 		_ = conn.Close()
-		se.unblock(started)
+		se.unblock(sctx, started)
 		select {
 		case <-closed:
 		case <-time.After(time.Second): // Start failed before it had anything to close
@@ -187,7 +187,7 @@ func (se *session) finish() {
 
 // unblock waits for Start to return. A runtime that goes away between Register and Configure leaves it waiting for a Configure that never comes, holding the stub's lock; so
 // one is made up, which our handler refuses.
-func (se *session) unblock(started chan error) {
+func (se *session) unblock(ctx context.Context, started chan error) {
 	const grace = time.Second // a Start that is not waiting for a Configure ends by itself, because the connection is closed; it must not be disturbed before it waits
 	select {
 	case err := <-started:
@@ -199,9 +199,9 @@ func (se *session) unblock(started chan error) {
 	if c, ok := se.stub.(interface {
 		Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 	}); ok {
-		_, _ = c.Configure(context.Background(), &api.ConfigureRequest{})
+		_, _ = c.Configure(ctx, &api.ConfigureRequest{})
 	}
-	<-started
+	_ = <-started // told by run already
 }
 
 func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {

@@ -13,7 +13,7 @@ func TestTheFingerprintIsThatOfTheExecutedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(self) //nolint:gosec // this test
+	data, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}

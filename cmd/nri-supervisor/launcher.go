@@ -39,7 +39,7 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	})
 	if err != nil {
 		if se, ok := errors.AsType[*isolation.StartError](err); ok {
-			return nil, startFailure{se}
+			return nil, startError{se}
 		}
 		return nil, err
 	}
@@ -90,11 +90,11 @@ func nodeName() (string, error) {
 	return os.Hostname()
 }
 
-// startFailure tells the supervisor how a process that did not come up ended.
-type startFailure struct{ *isolation.StartError }
+// startError tells the supervisor how a process that did not come up ended.
+type startError struct{ *isolation.StartError }
 
 // StartExit returns the end of the process.
-func (e startFailure) StartExit() supervisor.Exit { return translate(e.Exit) }
+func (e startError) StartExit() supervisor.Exit { return translate(e.Exit) }
 
 // incarnation is an instance as the supervisor sees it.
 type incarnation struct {

@@ -24,7 +24,7 @@ func main() {
 
 // run is the program: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cmd := newRoot(stdout, stderr)
+	cmd := newRoot(stdout, stderr) //nolint:contextcheck // cobra hands ctx to the commands
 	cmd.SetArgs(args)
 	return report(cmd.ExecuteContext(ctx), stderr)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // version is set by the linker; see the Makefile.
-var version = "devel" //nolint:gochecknoglobals // the linker can set nothing else
+var version = "devel"
 
 // usageError is a mistake on the command line: exit code 2.
 type usageError struct{ err error }
@@ -76,18 +76,15 @@ func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	var silent silentError
-	if !errors.As(err, &silent) {
+	if _, silent := errors.AsType[silentError](err); !silent {
 		_, _ = fmt.Fprintf(stderr, "nri-supervisor: error: %v\n", err)
-		var hint hintError
-		if errors.As(err, &hint) {
+		if hint, ok := errors.AsType[hintError](err); ok {
 			for _, h := range hint.hints {
 				_, _ = fmt.Fprintf(stderr, "nri-supervisor: hint: %s\n", h)
 			}
 		}
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailure

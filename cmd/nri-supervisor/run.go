@@ -93,7 +93,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	sink := logTo(log)
 	db, loaded := state.Open(spec.StateDir, state.Options{OnError: func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) }})
 	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if err := db.Close(closeCtx); err != nil {
 			log.Error("state directory", zap.Error(err))
@@ -109,7 +109,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 		WaitForPlugins: wait, State: db, Loaded: loaded,
 	})
 
-	side, stopSide := context.WithCancel(context.Background())
+	side, stopSide := context.WithCancel(context.WithoutCancel(ctx)) // they outlive the plugins' stop
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stopSide()
@@ -144,7 +144,7 @@ func serveAdmin(ctx context.Context, parts *sync.WaitGroup, socket string, sup *
 
 // prepareRunDir makes the run directory and reports whether this is the first run since the boot: the directory is on a file system that a boot empties, or the boot id differs.
 func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // as below
 		return false, hintError{fmt.Errorf("run directory: %w", err), []string{"run as root, or set runDir to a folder that this user can make"}}
 	}
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // plugins with other users pass through it to their own folders
@@ -159,7 +159,7 @@ func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
 	if err == nil && string(old) == string(id) {
 		return false, nil
 	}
-	if err := os.WriteFile(marker, id, 0o600); err != nil {
+	if err := os.WriteFile(marker, id, 0o600); err != nil { //nolint:gosec // the run directory is the administrator's choice
 		return false, fmt.Errorf("run directory: %w", err)
 	}
 	return true, nil
