@@ -39,7 +39,7 @@ func (s *Spec) check() error {
 func checkEnv(kv string) error {
 	key, _, ok := strings.Cut(kv, "=")
 	if !ok || key == "" || strings.ContainsRune(kv, 0) {
-		return fmt.Errorf("check environment %q: use KEY=VALUE", kv)
+		return fmt.Errorf("check environment %q: use KEY=VALUE without zero bytes", key) // the value may be a secret
 	}
 	for _, prefix := range []string{"NRI_PLUGIN_", "PLUGIN_", "NRI_SUPERVISOR_"} {
 		if strings.HasPrefix(key, prefix) {

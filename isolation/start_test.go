@@ -290,6 +290,7 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 		"run dir":   {func(s *isolation.Spec) { s.RunDir = "run" }, isolation.PhaseSpec, "not an absolute path"},
 		"level":     {func(s *isolation.Spec) { s.LogLevel = "loud" }, isolation.PhaseSpec, "use trace, debug"},
 		"env form":  {func(s *isolation.Spec) { s.Env = []string{"A"} }, isolation.PhaseSpec, "use KEY=VALUE"},
+		"env zero":  {func(s *isolation.Spec) { s.Env = []string{"A=x\x00"} }, isolation.PhaseSpec, `environment "A": use KEY=VALUE without`},
 		"env taken": {func(s *isolation.Spec) { s.Env = []string{"NRI_PLUGIN_SOCKET=4"} }, isolation.PhaseSpec, "set by the supervisor"},
 		"missing":   {func(s *isolation.Spec) { s.Path = "/nowhere" }, isolation.PhaseBinary, "no such file"},
 		"relative":  {func(s *isolation.Spec) { s.Path = "sh" }, isolation.PhaseBinary, "not an absolute path"},

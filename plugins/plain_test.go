@@ -17,6 +17,8 @@ import (
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/net/multiplex"
+	"github.com/containerd/ttrpc"
 )
 
 const patience = 30 * time.Second
@@ -241,6 +243,53 @@ func TestAPluginEndsWhenItsConnectionDoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAPluginEndsWhenItsRuntimeGoesAwayBeforeItConfigures(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(filepath.Dir(newRuntime(t).socket), "half")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := external(t, socket)
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := multiplex.Multiplex(conn)
+	listener, err := mux.Listen(multiplex.RuntimeServiceConn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := ttrpc.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := &halfRuntime{registered: make(chan struct{})}
+	api.RegisterRuntimeService(server, half)
+	go func() { _ = server.Serve(context.Background(), listener) }()
+	<-half.registered
+	if err := errors.Join(mux.Close(), server.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() // the code is checked
+	if code := p.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit code %d\n%s", code, p.output())
+	}
+}
+
+// halfRuntime takes registrations and does no more.
+type halfRuntime struct{ registered chan struct{} }
+
+func (h *halfRuntime) RegisterPlugin(context.Context, *api.RegisterPluginRequest) (*api.Empty, error) {
+	close(h.registered)
+	return &api.Empty{}, nil
+}
+
+func (*halfRuntime) UpdateContainers(context.Context, *api.UpdateContainersRequest) (*api.UpdateContainersResponse, error) {
+	return &api.UpdateContainersResponse{}, nil
 }
 
 // forward connects conn with the socket.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
+	"github.com/containerd/ttrpc"
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -168,6 +172,94 @@ func TestVerdictsSurviveTheWay(t *testing.T) {
 		}
 		if diff := cmp.Diff(err, wire.Decode(sent.Err())); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// configurable takes two configurations: a good one and one that subscribes to what it does not handle.
+type configurable struct {
+	stub.RemovePodInterface
+	got []string
+}
+
+func (c *configurable) Configure(_ context.Context, config, _, _ string) (api.EventMask, error) {
+	c.got = append(c.got, config)
+	switch config {
+	case "too much":
+		return api.ValidEvents, nil
+	case "wrong":
+		return 0, errors.New("wrong config")
+	}
+	return 0, nil
+}
+
+func TestOnlyTheFirstConfigureIsTheStubs(t *testing.T) {
+	t.Parallel()
+	impl := &configurable{}
+	i := &interceptor{impl: impl, hosted: true}
+	stubs := 0
+	configure := func(config string) (*api.ConfigureResponse, error) {
+		reply, err := i.unary(t.Context(),
+			func(m any) error {
+				req, ok := m.(*api.ConfigureRequest)
+				if !ok {
+					return fmt.Errorf("unmarshal into a %T", m)
+				}
+				req.Config = config
+				return nil
+			},
+			&ttrpc.UnaryServerInfo{FullMethod: "/nri.pkg.api.v1alpha1.Plugin/Configure"},
+			func(context.Context, func(any) error) (any, error) {
+				stubs++
+				return &api.ConfigureResponse{}, nil
+			})
+		r, ok := reply.(*api.ConfigureResponse)
+		if err == nil && !ok {
+			t.Fatalf("reply is a %T", reply)
+		}
+		return r, err
+	}
+	if _, err := configure("first"); err != nil {
+		t.Error(err)
+	}
+	reply, err := configure("second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := api.EventMask(reply.GetEvents()); got.PrettyString() != "RemovePodSandbox" {
+		t.Errorf("events %s", got.PrettyString())
+	}
+	if _, err := configure("wrong"); err == nil || err.Error() != "wrong config" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := configure("too much"); err == nil || !strings.Contains(err.Error(), "no handler for") {
+		t.Errorf("got %v", err)
+	}
+	if stubs != 1 {
+		t.Errorf("the stub was asked %d times", stubs)
+	}
+	if diff := cmp.Diff([]string{"second", "wrong", "too much"}, impl.got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPluginWithoutItsConnectionIsNotHealthy(t *testing.T) {
+	t.Parallel()
+	c := &control{impl: struct{}{}, connected: func() bool { return false }}
+	if err := c.Health(t.Context()); err == nil || !strings.Contains(err.Error(), "connection is closed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALogLevelReachesTheAuthorsLogger(t *testing.T) {
+	t.Parallel()
+	var level slog.LevelVar
+	c := &control{logger: newLogger(io.Discard, hclog.Trace), level: &level}
+	for name, want := range map[string]slog.Level{
+		"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	} {
+		if err := c.SetLogLevel(t.Context(), name); err != nil || level.Level() != want {
+			t.Errorf("%s: level %s, %v", name, level.Level(), err)
 		}
 	}
 }
