@@ -201,7 +201,7 @@ func (se *session) unblock(ctx context.Context, started chan error) {
 	}); ok {
 		_, _ = c.Configure(ctx, &api.ConfigureRequest{})
 	}
-	_ = <-started // told by run already
+	<-started //nolint:errcheck // run has its reason already
 }
 
 func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -23,7 +21,11 @@ type launcher struct {
 
 // Launch starts one incarnation of a plugin.
 func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
-	env, err := environment(p.Spec.Exec.Env)
+	node, err := nodeName()
+	if err != nil {
+		return nil, err
+	}
+	env, err := p.Environ(node, os.ReadFile) // at each start, so that a rotated secret reaches the next incarnation
 	if err != nil {
 		return nil, err
 	}
@@ -55,31 +57,6 @@ func (l *launcher) identify(ctx context.Context, i *isolation.Instance) supervis
 		id.Version = d.Version
 	}
 	return id
-}
-
-// environment resolves the variables of a manifest at the time of the start, so that a rotated secret reaches the next incarnation.
-func environment(vars []policy.EnvVar) ([]string, error) {
-	env := make([]string, 0, len(vars))
-	for _, v := range vars {
-		value := v.Value
-		switch {
-		case v.ValueFrom == nil:
-		case v.ValueFrom.FileRef != "":
-			data, err := os.ReadFile(v.ValueFrom.FileRef)
-			if err != nil {
-				return nil, fmt.Errorf("environment variable %q: %w", v.Name, err)
-			}
-			value = string(bytes.TrimSuffix(data, []byte("\n")))
-		case v.ValueFrom.FieldRef == policy.NodeName:
-			name, err := nodeName()
-			if err != nil {
-				return nil, fmt.Errorf("environment variable %q: %w", v.Name, err)
-			}
-			value = name
-		}
-		env = append(env, v.Name+"="+value)
-	}
-	return env, nil
 }
 
 // nodeName is NODE_NAME, which a DaemonSet sets from spec.nodeName, else the host's name.
