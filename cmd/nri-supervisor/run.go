@@ -87,6 +87,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	nri := newNRILog(log.Named("nri"))
 	defer nri.stop()
 	nrilog.Set(nri)
+	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
 	spec := cfg.Supervisor
 	booted, err := prepareRunDir(spec.RunDir)
 	if err != nil {
