@@ -100,7 +100,7 @@ func faults() []fault {
 		{name: "the connection closed", sick: one("CreateContainer close"), reasons: down, exit: "*"},
 		{name: "an answer too large", sick: one("CreateContainer oversize"), reasons: hung, exit: "hung"},
 		{name: "a forbidden field", sick: one("CreateContainer forbidden"), reasons: []string{"forbidden", "breaker_open"}},
-		{name: "slow but in time", sick: one("CreateContainer slow:270ms"), works: true},
+		{name: "slow but in time", sick: []sick{{name: "sick", actions: []string{"CreateContainer slow:900ms"}, extra: "timeouts: {default: 1s}"}}, works: true},
 		{name: "too slow", sick: one("CreateContainer slow:400ms"), reasons: []string{"timeout", "busy", "breaker_open"}, forgets: true},
 		{name: "a flood of output", sick: []sick{{name: "sick", actions: []string{"CreateContainer flood:10000"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
 	}

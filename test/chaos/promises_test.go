@@ -44,8 +44,8 @@ func (w *world) truth(plugin string, forgets bool) {
 	}
 	slices.Sort(pods)
 	slices.Sort(ctrs)
-	withheld := func(id string) bool {
-		return forgets && slices.ContainsFunc(w.pods, func(p *podLife) bool { return p.why == "busy" && (p.ctr.GetId() == id || p.pod.GetId() == id) })
+	withheld := func(id string) bool { // a pod's start can be missed apart from its container's creation
+		return forgets && slices.ContainsFunc(w.pods, func(p *podLife) bool { return p.pod.GetId() == id || p.why == "busy" && p.ctr.GetId() == id })
 	}
 	var d dump
 	limit := time.Now().Add(10 * time.Second) // removals are notifications: nobody waited for them

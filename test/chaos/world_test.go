@@ -98,6 +98,10 @@ func (s sick) manifest(tb testing.TB, on, dump string) string {
 	if strings.Contains(s.extra, "timeouts:") {
 		timeouts = ""
 	}
+	breaker := "breaker: {openDuration: 200ms, maxOpenDuration: 400ms}"
+	if strings.Contains(s.extra, "breaker:") {
+		breaker = ""
+	}
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: %[1]s}
@@ -108,11 +112,11 @@ spec:
   config: {name: %[1]s, dump: %[4]q, faults: [%[5]s]}
   selector: {podSelector: {matchLabels: {sick: %[1]s}}}
   restart: {backoff: 20ms, maxBackoff: 200ms, crashLoop: {exits: 1000, within: 60s}}
-  breaker: {openDuration: 200ms, maxOpenDuration: 400ms}
+  %[8]s
   %[6]s
   %[7]s
 ---
-`, s.name, harness.Plugin(tb, "chaos"), env, dump, strings.Join(faults, ", "), timeouts, s.extra)
+`, s.name, harness.Plugin(tb, "chaos"), env, dump, strings.Join(faults, ", "), timeouts, s.extra, breaker)
 }
 
 // world is one supervisor with the healthy plugins and some sick ones, and what has happened to it.
