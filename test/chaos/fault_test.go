@@ -137,8 +137,12 @@ func TestOnlyContainersThatSelectedAFailingPluginCanNotice(t *testing.T) {
 			}
 			w.stream("during", 30)
 			for _, name := range w.sick { // at least some that it must meet
-				for range 3 {
-					w.create("during", "all", name)
+				for i := range 3 {
+					p := w.create("during", "all", name)
+					w.update(p)
+					if i == 0 {
+						w.remove(p)
+					}
 				}
 			}
 			w.judge(f, from)
