@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
@@ -58,19 +59,21 @@ func TestAFileThatCannotBeUsedIsSetAside(t *testing.T) {
 		records int
 		warning string
 	}{
-		"garbage":              {content([]byte(strings.Repeat("garbage ", 5000))), 0, "it does not begin as a state does; 0 changes could be read"},
-		"a few bytes":          {content([]byte("x")), 0, "it does not begin as a state does"},
-		"zeroes":               {content(make([]byte, 5000)), 0, "it does not begin as a state does"},
-		"another layout":       {content(append([]byte("nri-supervisor state 2\n"), good[23:]...)), 0, `its layout is "2", this program knows "1"`},
-		"a broken first line":  {content(append([]byte("N"), good[1:]...)), 50, "it does not begin as a state does; 51 changes could be read"},
-		"a broken first entry": {content(flipped(good, 40)), 49, "1 places in it are damaged; 50 changes could be read"},
-		"a broken length":      {content(flipped(good, 23+4+3)), 49, "1 places in it are damaged; 50 changes could be read"},
-		"a huge length":        {content(flipped(good, 23+4)), 49, "1 places in it are damaged; 50 changes could be read"},
-		"a broken mark":        {content(flipped(good, 23)), 49, "1 places in it are damaged; 50 changes could be read"},
-		"junk at the end":      {content(append(slices.Clip(good), "junk"...)), 50, "1 places in it are damaged; 51 changes could be read"},
-		"a folder":             {func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }, 0, "it is not a regular file but has mode drwx"},
-		"a link to nowhere":    {func(path string) error { return os.Symlink("/proc/self/nothing", path) }, 0, "it is not a regular file but has mode L"},
-		"a pipe":               {func(path string) error { return syscall.Mkfifo(path, 0o600) }, 0, "it is not a regular file but has mode p"},
+		"garbage":                 {content([]byte(strings.Repeat("garbage ", 5000))), 0, "it does not begin as a state does; 0 changes could be read"},
+		"a few bytes":             {content([]byte("x")), 0, "it does not begin as a state does"},
+		"zeroes":                  {content(make([]byte, 5000)), 0, "it does not begin as a state does"},
+		"another layout":          {content(append([]byte("nri-supervisor state 2\n"), good[23:]...)), 0, `its layout is "2", this program knows "1"`},
+		"a broken first line":     {content(append([]byte("N"), good[1:]...)), 50, "it does not begin as a state does; 51 changes could be read"},
+		"a broken first entry":    {content(flipped(good, 40)), 49, "1 places in it are damaged; 50 changes could be read"},
+		"a broken length":         {content(flipped(good, 23+4+3)), 49, "1 places in it are damaged; 50 changes could be read"},
+		"a huge length":           {content(flipped(good, 23+4)), 49, "1 places in it are damaged; 50 changes could be read"},
+		"a length beyond the end": {content(flipped(good, 23+4+2)), 49, "1 places in it are damaged; 50 changes could be read"},
+		"a huge last length":      {content(flipped(good, bytes.LastIndex(good, []byte("\xfenr\xff"))+4)), 50, "1 places in it are damaged; 50 changes could be read"},
+		"a broken mark":           {content(flipped(good, 23)), 49, "1 places in it are damaged; 50 changes could be read"},
+		"junk at the end":         {content(append(slices.Clip(good), "junk"...)), 50, "1 places in it are damaged; 51 changes could be read"},
+		"a folder":                {func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }, 0, "it is not a regular file but has mode drwx"},
+		"a link to nowhere":       {func(path string) error { return os.Symlink("/proc/self/nothing", path) }, 0, "it is not a regular file but has mode L"},
+		"a pipe":                  {func(path string) error { return syscall.Mkfifo(path, 0o600) }, 0, "it is not a regular file but has mode p"},
 		"far too much": {func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
 		}, 0, "it has 1099511627776 bytes, the limit is 268435456"},
@@ -115,15 +118,15 @@ func TestAnEndThatACrashLeavesIsCutOff(t *testing.T) {
 	const records = 6
 	good := filled(t, t.TempDir(), records)
 	frames := bytes.SplitAfter(good, []byte("\xfenr\xff")) // each but the first ends with the mark of the next one
-	for cut := 1; cut <= len(good); cut += 7 {
-		whole, end := -1, -4 // the first is the line before the frames
-		for _, f := range frames {
-			if end += len(f); end <= cut {
-				whole++
+	for cut := 1; cut <= len(good); cut += 5 {
+		whole, ends, end := -1, 0, -4 // the first is the line before the frames
+		for i, f := range frames {
+			if end += len(f); i == len(frames)-1 {
+				end += 4
 			}
-		}
-		if cut == len(good) {
-			whole = len(frames) - 1
+			if end <= cut {
+				whole, ends = whole+1, end
+			}
 		}
 		for _, filler := range []int{0, 5000} {
 			dir := t.TempDir()
@@ -132,8 +135,8 @@ func TestAnEndThatACrashLeavesIsCutOff(t *testing.T) {
 			if got, want := len(loaded.Records), min(max(whole, 0), records); got != want {
 				t.Fatalf("cut at %d with %d zeroes: %d records, want %d", cut, filler, got, want)
 			}
-			if filler == 0 && loaded.Warning != "" {
-				t.Fatalf("cut at %d: %q", cut, loaded.Warning)
+			if atEnd := len(good[:cut]) == ends; (filler == 0 || atEnd) && loaded.Warning != "" {
+				t.Fatalf("cut at %d with %d zeroes: %q", cut, filler, loaded.Warning)
 			}
 			if cut%2 == 0 {
 				works(t, db, dir)
@@ -151,6 +154,39 @@ func TestAnEmptyFileIsAFileToFill(t *testing.T) {
 		t.Errorf("warning %q", loaded.Warning)
 	}
 	works(t, db, dir)
+}
+
+// TestWhatCouldBeReadIsOnDiskAgainAtOnce: nobody has to put anything for it.
+func TestWhatCouldBeReadIsOnDiskAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	good := filled(t, t.TempDir(), 50)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.db")
+	write(t, path, flipped(good, 40))
+	open(t, dir, state.Options{})
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if now, err := os.ReadFile(path); err == nil && bytes.Count(now, []byte("\xfenr\xff")) == 50 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			t.Fatal("nothing was written in 30 s")
+		}
+	}
+}
+
+func TestAFileSetAsideIsAFormerRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "state.db.bad-3"), nil)
+	if _, loaded := open(t, dir, state.Options{}); loaded.FirstRun {
+		t.Error("taken for a first run")
+	}
 }
 
 func TestOnlyTheLastFilesSetAsideAreKept(t *testing.T) {

@@ -28,10 +28,8 @@ func newTable(kind, deleted byte, limit int) *table {
 
 // adopt takes over an entry that was found on disk. What is here already is newer.
 func (t *table) adopt(c change, seq uint64) {
-	if e := t.entries[c.key]; e != nil {
-		e.onDisk = true
-		t.waiting[c.key] = true
-		return
+	if t.entries[c.key] != nil {
+		return // it waits to be written, since the file was not open before
 	}
 	t.put(c.key, c.value, seq)
 	if e := t.entries[c.key]; e != nil {

@@ -77,7 +77,7 @@ func (w *writer) todo(paused bool) todo {
 	defer d.mu.Unlock()
 	t := todo{closing: d.closing, waiters: d.waiters}
 	d.waiters = nil
-	t.attempt = t.closing || len(t.waiters) > 0 || !paused && (d.waitingLocked() > 0 || w.disk.file == nil || w.disk.stale)
+	t.attempt = t.closing || len(t.waiters) > 0 || !paused && (d.waitingLocked() > 0 || w.disk.stale)
 	return t
 }
 
