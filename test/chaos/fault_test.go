@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
 // fault is one way of failing.
@@ -45,7 +48,9 @@ func (w *world) signal(s unix.Signal) {
 }
 
 // quickHealth finds a plugin that does not answer while it is idle.
-const quickHealth = "health: {period: 200ms, timeout: 200ms, failureThreshold: 2}"
+func quickHealth() string {
+	return fmt.Sprintf("health: {period: %s, timeout: %[1]s, failureThreshold: 2}", ms(200))
+}
 
 // statuses is one sick plugin for each gRPC code that an error can have.
 func statuses() []sick {
@@ -71,26 +76,26 @@ func faults() []fault {
 		{name: "exit with code 0 in a call", sick: one("RunPodSandbox exit:0"), reasons: idle, exit: "clean"},
 		{name: "exit at start", sick: []sick{{name: "sick", start: "exit:2"}}, strike: killed, reasons: idle, exit: "signal"},
 		{name: "panic at start", sick: []sick{{name: "sick", start: "panic"}}, strike: killed, reasons: idle, exit: "signal"},
-		{name: "hang at start", sick: []sick{{name: "sick", start: "hang", extra: "timeouts: {default: 300ms, start: 1s}"}}, strike: killed, reasons: idle, exit: "signal"},
+		{name: "hang at start", sick: []sick{{name: "sick", start: "hang", extra: "timeouts: {default: " + ms(300) + ", start: " + ms(1000) + "}"}}, strike: killed, reasons: idle, exit: "signal"},
 		{name: "garbage before the handshake", sick: []sick{{name: "sick", start: "garbage"}}, strike: killed, reasons: idle, exit: "signal"},
 		{name: "hang in a call", sick: one("CreateContainer hang"), reasons: hung, exit: "hung"},
 		{name: "hang in a pod's start", sick: one("RunPodSandbox hang"), reasons: hung, exit: "hung"},
 		{name: "hang in a notification", sick: one("PostCreateContainer hang"), reasons: nil, exit: "hung"},
 		{name: "hang in a pod's end", sick: one("StopPodSandbox hang"), reasons: nil, exit: "hung"},
 		{
-			name: "hang in Configure", sick: []sick{{name: "sick", actions: []string{"Configure hang"}, extra: "timeouts: {default: 300ms, configure: 500ms}"}},
+			name: "hang in Configure", sick: []sick{{name: "sick", actions: []string{"Configure hang"}, extra: "timeouts: {default: " + ms(300) + ", configure: " + ms(500) + "}"}},
 			strike: killed, reasons: idle, exit: "signal",
 		},
 		{
-			name: "hang in Synchronize", sick: []sick{{name: "sick", actions: []string{"Synchronize hang"}, extra: "timeouts: {default: 300ms, synchronize: 500ms}"}},
+			name: "hang in Synchronize", sick: []sick{{name: "sick", actions: []string{"Synchronize hang"}, extra: "timeouts: {default: " + ms(300) + ", synchronize: " + ms(500) + "}"}},
 			strike: killed, reasons: idle, exit: "signal",
 		},
 		{name: "error in Configure", sick: one("Configure error:no"), strike: killed, reasons: idle, exit: "signal"},
 		{name: "error in Synchronize", sick: one("Synchronize error:no"), strike: killed, reasons: idle, exit: "signal"},
 		{name: "hang in Shutdown", sick: one("Shutdown hang"), works: true, stays: true},
 		{name: "stopped in a call", sick: one("CreateContainer stop"), reasons: hung, exit: "hung"},
-		{name: "stopped while idle", sick: []sick{{name: "sick", extra: quickHealth}}, strike: stopped, reasons: hung, exit: "health"},
-		{name: "unhealthy", sick: []sick{{name: "sick", actions: []string{"Health error:ill"}, extra: quickHealth}}, reasons: nil, exit: "health"},
+		{name: "stopped while idle", sick: []sick{{name: "sick", extra: quickHealth()}}, strike: stopped, reasons: hung, exit: "health"},
+		{name: "unhealthy", sick: []sick{{name: "sick", actions: []string{"Health error:ill"}, extra: quickHealth()}}, reasons: nil, exit: "health"},
 		{name: "errors with each status", sick: statuses(), reasons: []string{"error", "timeout", "breaker_open"}},
 		{name: "an error", sick: one("CreateContainer error:no"), reasons: failing},
 		{name: "errors at every event", sick: one(everywhere("error:no")...), reasons: failing},
@@ -100,8 +105,8 @@ func faults() []fault {
 		{name: "the connection closed", sick: one("CreateContainer close"), reasons: down, exit: "*"},
 		{name: "an answer too large", sick: one("CreateContainer oversize"), reasons: hung, exit: "hung"},
 		{name: "a forbidden field", sick: one("CreateContainer forbidden"), reasons: []string{"forbidden", "breaker_open"}},
-		{name: "slow but in time", sick: []sick{{name: "sick", actions: []string{"CreateContainer slow:900ms"}, extra: "timeouts: {default: 1s}"}}, works: true},
-		{name: "too slow", sick: one("CreateContainer slow:400ms"), reasons: []string{"timeout", "busy", "breaker_open"}, forgets: true},
+		{name: "slow but in time", sick: []sick{{name: "sick", actions: []string{"CreateContainer slow:1350ms"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
+		{name: "too slow", sick: one("CreateContainer slow:" + ms(400)), reasons: []string{"timeout", "busy", "breaker_open"}, forgets: true},
 		{name: "a flood of output", sick: []sick{{name: "sick", actions: []string{"CreateContainer flood:10000"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
 	}
 }
@@ -180,6 +185,9 @@ func (w *world) judge(f fault, from int) {
 	}
 	if f.reasons != nil {
 		for why := range seen {
+			if why == "budget" && harness.Race() { // starved: the call was sent too late to get its whole timeout
+				continue
+			}
 			if !slices.Contains(f.reasons, why) {
 				w.t.Errorf("work is missing for reason %s, want one of %v", why, f.reasons)
 			}

@@ -7,6 +7,7 @@ package chaos_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -14,14 +15,28 @@ import (
 )
 
 // sideBySide is how many faults are tried at once. Most of their time is waiting: for timeouts, backoffs, and the ten seconds between two synchronizations of one plugin.
-const sideBySide = "10"
+// Programs with the race detector need several times the processor that others need.
+func sideBySide() string {
+	if harness.Race() {
+		return "3"
+	}
+	return "10"
+}
+
+// ms is a duration of the sick plugins' world: n milliseconds, or three times as much for programs with the race detector.
+func ms(n int) string {
+	if harness.Race() {
+		n *= 3
+	}
+	return fmt.Sprintf("%dms", n)
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
+		if err := flag.Set("test.parallel", sideBySide()); err != nil {
 			panic(err)
 		}
 	}

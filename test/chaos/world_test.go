@@ -90,11 +90,12 @@ func (s sick) manifest(tb testing.TB, on, dump string) string {
 		event, action, _ := strings.Cut(a, " ")
 		faults = append(faults, fmt.Sprintf("{event: %s, action: %q, whileFile: %q}", event, action, on))
 	}
-	env := ""
+	env := `, env: [{name: GORACE, value: "atexit_sleep_ms=0"}` // a program with the race detector takes a second to exit otherwise
 	if s.start != "" {
-		env = fmt.Sprintf(", env: [{name: CHAOS_START, value: %q}, {name: CHAOS_START_WHILE, value: %q}]", s.start, on)
+		env += fmt.Sprintf(", {name: CHAOS_START, value: %q}, {name: CHAOS_START_WHILE, value: %q}", s.start, on)
 	}
-	timeouts := "timeouts: {default: 300ms}\n  overdueAfter: 700ms"
+	env += "]"
+	timeouts := "timeouts: {default: " + ms(300) + "}\n  overdueAfter: " + ms(700)
 	if strings.Contains(s.extra, "timeouts:") {
 		timeouts = ""
 	}

@@ -32,6 +32,9 @@ func Main(m *testing.M) int {
 	return code
 }
 
+// Race reports whether the programs under test are built with the race detector, as NRI_SUPERVISOR_TEST_RACE=1 asks for.
+func Race() bool { return os.Getenv("NRI_SUPERVISOR_TEST_RACE") != "" }
+
 // Supervisor returns the path of the supervisor's binary.
 func Supervisor(tb testing.TB) string { return build(tb, "cmd/nri-supervisor") }
 
@@ -60,7 +63,7 @@ func build(tb testing.TB, pkg string) string {
 	}
 	out := filepath.Join(programs.dir, filepath.Base(pkg))
 	args := []string{"build", "-o", out}
-	if os.Getenv("NRI_SUPERVISOR_TEST_RACE") != "" {
+	if Race() {
 		args = append(args, "-race")
 	}
 	cmd := exec.CommandContext(tb.Context(), "go", append(args, module+"/"+pkg)...) //nolint:gosec // a constant program
