@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
 func TestOperatorCommandsExplainThemselves(t *testing.T) {
@@ -168,6 +169,16 @@ func TestWhatASupervisorSaysCannotSteerATerminal(t *testing.T) {
 	}
 }
 
+func TestErrorsOfASupervisorCannotSteerATerminal(t *testing.T) {
+	t.Parallel()
+	var stderr strings.Builder
+	report(asked(&admin.RequestError{Message: "a\x1b[2Jb", Hints: []string{"c\x1b[2Jd\ne"}}), &stderr)
+	want := `nri-supervisor: error: a\x1b[2Jb` + "\n" + `nri-supervisor: hint: c\x1b[2Jd\ne` + "\n"
+	if stderr.String() != want {
+		t.Errorf("got %q, want %q", stderr.String(), want)
+	}
+}
+
 func TestAFullDiskIsAnError(t *testing.T) {
 	t.Parallel()
 	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
@@ -200,7 +211,7 @@ func TestAnInterruptedCommandEndsAtOnce(t *testing.T) {
 		cancel()
 	}()
 	var stdout, stderr strings.Builder
-	if code := run(ctx, []string{"status", "--socket", socket}, &stdout, &stderr); code != exitFailure || !strings.Contains(stderr.String(), "context canceled") {
+	if code := run(ctx, []string{"status", "--socket", socket}, &stdout, &stderr); code != exitFailure || stderr.String() != "nri-supervisor: error: context canceled\n" {
 		t.Errorf("exit code %d, stderr %q", code, stderr.String())
 	}
 }
