@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type visit struct {
 	key   string
 	until time.Time // by then the runtime must have its answer
 
+	quiet   []*host     // whose missing work is recorded already
 	failing atomic.Bool // some plugin's failure makes the request fail
 }
 
@@ -38,10 +40,18 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 	defer se.request(e)()
 	pod = se.sup.store.ObservePod(pod, time.Now())
 	sel := se.sup.podSelection(pod)
+	v := se.visit(ctx, e, store.Ref{Pod: pod.GetId()}, pod, nil)
+	if ends(e) {
+		v.forget(sel)
+		defer v.forgotten(sel)
+	}
 	if len(sel) == 0 {
 		return nil
 	}
-	v := se.visit(ctx, e, store.Ref{Pod: pod.GetId()}, pod, nil)
+	if e == api.Event_RUN_POD_SANDBOX {
+		se.sup.beginning.Store(v.ref, nil)
+		defer se.sup.beginning.Delete(v.ref)
+	}
 	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, pod) })
 }
 
@@ -50,10 +60,14 @@ func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandb
 	defer se.request(e)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
+	if ends(e) {
+		v.forget(sel)
+		defer v.forgotten(sel)
+	}
 	if len(sel) == 0 {
 		return nil
 	}
-	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
 	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, o.Pod, o.Container) })
 }
 
@@ -63,7 +77,7 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 		if !s.h.subscribes(v.event) {
 			continue
 		}
-		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent}
+		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent, quiet: slices.Contains(v.quiet, s.h)}
 		if !s.h.policy.Blocking(v.event) {
 			if !s.matchErr && !v.sup.bypassed() {
 				s.h.notify(d)

@@ -133,6 +133,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		if err != nil {
 			return nil, err
 		}
+		v.lost(parts, res.LostUpdates)
 		for _, d := range res.Dropped {
 			if err := v.conflict(parts, d); err != nil {
 				return nil, err
@@ -167,7 +168,9 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 		p.h.met.conflict(f.Field.String())
 	}
 	v.sup.emit(ev)
-	p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	if v.event == api.Event_CREATE_CONTAINER {
+		p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	}
 	p.result = callResult{
 		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeConflict}, took: p.result.took,
 		detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),

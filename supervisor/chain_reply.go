@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
@@ -40,6 +42,7 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	if err != nil {
 		return nil, err
 	}
+	v.lost(parts, res.LostUpdates)
 	for _, d := range res.Dropped {
 		if err := v.conflict(parts, d); err != nil {
 			return nil, err
@@ -74,10 +77,20 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 		v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
 		return nil, nil
 	}
+	v.lost(parts, res.LostUpdates)
 	for _, d := range res.Dropped {
 		_ = v.conflict(parts, d)
 	}
 	return v.bounded(parts, res.Reply.GetUpdate()), nil
+}
+
+// lost records updates with IgnoreFailure that an earlier plugin's made impossible. Upstream leaves such an update out without a word.
+func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
+	for _, u := range updates {
+		h := parts[u.Member].h
+		h.met.updates("reply", "conflict")
+		v.sup.emit(UpdateFailed{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
+	}
 }
 
 // bounded leaves updates out when they do not fit into one message to the runtime.
@@ -120,7 +133,11 @@ func (s *Supervisor) tellReplaced(e store.Entry) { s.tellGone(e, api.Event_REMOV
 // tellGone sends the plugins selected for a pod or container the event of its removal, as a notification. A plugin that does not know it is not told.
 func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
 	for _, sel := range s.fromPins(e.Pins) {
-		if sel.matchErr || !sel.h.subscribes(ev) {
+		if sel.matchErr {
+			continue
+		}
+		if !sel.h.subscribes(ev) {
+			sel.h.post(plugin.Removed{Ref: plugin.Ref(e.Ref)})
 			continue
 		}
 		sel.h.notify(delivery{
@@ -133,5 +150,6 @@ func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
 				return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: e.Pod, Container: e.Container})
 			},
 		})
+		sel.h.post(plugin.Removed{Ref: plugin.Ref(e.Ref)})
 	}
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,12 +66,23 @@ func (s *Supervisor) names() []string {
 func (s *Supervisor) keepManual(name, state string) {
 	if s.opts.State != nil {
 		s.opts.State.PutManual(name, state)
+		s.flushManual()
 	}
 }
 
 func (s *Supervisor) forgetManual(name string) {
 	if s.opts.State != nil {
 		s.opts.State.DeleteManual(name)
+		s.flushManual()
+	}
+}
+
+// flushManual waits until the disk has what an operator is about to be told, so that a crash does not undo it; a disk that does not answer costs a second and a log line.
+func (s *Supervisor) flushManual() {
+	ctx, cancel := context.WithTimeout(s.stopCtx, time.Second)
+	defer cancel()
+	if err := s.opts.State.Flush(ctx); err != nil {
+		s.emit(StateProblem{Err: "manual state kept in memory only for now: " + err.Error()})
 	}
 }
 
@@ -94,17 +106,32 @@ func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
 		s.bypassTimer = nil
 	}
 	if d <= 0 {
-		s.bypassUntil.Store(0)
+		if s.bypassUntil.Swap(0) != 0 {
+			s.afterBypassLocked()
+		}
 	} else {
 		until := time.Now().Add(d).UnixNano()
 		s.bypassUntil.Store(until)
 		s.bypassTimer = time.AfterFunc(d, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if s.bypassUntil.CompareAndSwap(until, 0) {
 				s.emit(ManualAction{Action: "bypass over"})
+				s.afterBypassLocked()
 			}
 		})
 	}
 	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
+}
+
+// afterBypassLocked tells the plugins the state again: they have missed whatever happened meanwhile.
+func (s *Supervisor) afterBypassLocked() {
+	if !s.conn.connected {
+		return // the next registration does
+	}
+	for _, h := range s.hosts {
+		h.post(plugin.RuntimeUp{Session: s.sessions})
+	}
 }
 
 func (s *Supervisor) bypassed() bool { return s.bypassUntil.Load() != 0 }

@@ -102,7 +102,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 		s.optOut(h, c.req, o)
 	}
 	reason := reasonOf(r.Result)
-	if reason == "" || r.Outcome == breaker.OutcomeCanceled && r.Delivered || s.toldMissed(h, store.Ref(c.req.Ref)) {
+	if reason == "" || r.Outcome == breaker.OutcomeCanceled && r.Delivered || c.quiet || s.toldMissed(h, store.Ref(c.req.Ref)) {
 		return
 	}
 	h.met.fallback(actionIgnore, reason)

@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
-	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
 const (
@@ -131,11 +130,9 @@ func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) erro
 
 // RemovePodSandbox relays the event.
 func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	err := h.session.pod(ctx, api.Event_REMOVE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+	return h.session.pod(ctx, api.Event_REMOVE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
 		return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: pod})
 	})
-	h.session.sup.forgetPod(pod.GetId())
-	return err
 }
 
 // CreateContainer relays the request.
@@ -183,28 +180,12 @@ func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 
 // RemoveContainer relays the event.
 func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	ref := h.session.sup.store.Resolve(pod, ctr)
-	err := h.session.container(ctx, api.Event_REMOVE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+	return h.session.container(ctx, api.Event_REMOVE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
 		return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: pod, Container: ctr})
 	})
-	h.session.sup.forgetContainer(ref)
-	return err
 }
 
 type (
 	podInvoke func(context.Context, api.PluginService, *api.PodSandbox) (any, error)
 	ctrInvoke func(context.Context, api.PluginService, *api.PodSandbox, *api.Container) (any, error)
 )
-
-func (s *Supervisor) forgetContainer(ref store.Ref) {
-	s.store.RemoveContainer(ref)
-	s.history.forget(ref)
-}
-
-func (s *Supervisor) forgetPod(id string) {
-	if _, ctrs, ok := s.store.RemovePod(id); ok {
-		for _, c := range ctrs {
-			s.history.forget(c.Ref)
-		}
-	}
-}

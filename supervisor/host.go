@@ -77,6 +77,7 @@ type call struct {
 	limit    time.Duration
 	result   verdict
 	answered bool
+	quiet    bool
 }
 
 // verdict is what a reply came to.

@@ -19,6 +19,7 @@ type delivery struct {
 	name   naming
 	invoke func(ctx context.Context, p api.PluginService) (any, error)
 	judge  func(reply any, err error) verdict
+	quiet  bool // missing work is recorded already
 }
 
 func (h *host) newCall(d delivery, blocking bool) *call {
@@ -27,7 +28,7 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 			ID: plugin.CallID(h.nextID.Add(1)), Event: d.event, Ref: plugin.Ref(d.ref), PodKey: d.podKey, Blocking: blocking,
 			Timeout: h.policy.Timeout(d.event), Overdue: h.policy.OverdueAfter(d.event),
 		},
-		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name,
+		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet,
 	}
 }
 

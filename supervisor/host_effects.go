@@ -13,6 +13,9 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
+// turnsKept is how many creations are remembered before those that are over are dropped: the runtime creates one container at a time.
+const turnsKept = 64
+
 // carryOut does what the machine asks for. It runs on the loop and never blocks.
 func (h *host) carryOut(e plugin.Effect) {
 	switch e := e.(type) {
@@ -53,7 +56,9 @@ func (h *host) carryOut(e plugin.Effect) {
 	case plugin.PhaseChanged:
 		h.phaseChanged(e)
 	case plugin.Stale:
-		h.met.stale.Inc()
+		if t, spent := e.Input.(plugin.Timer); !spent || t.Inc != h.machine.Incarnation() {
+			h.met.stale.Inc() // a timer of this incarnation that found nothing to do is no news
+		}
 	case plugin.Violation:
 		h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: fmt.Sprintf("phase %s, input %T: %s", e.Phase, e.Input, e.What)})
 	}
@@ -61,8 +66,8 @@ func (h *host) carryOut(e plugin.Effect) {
 
 func (h *host) arm(e plugin.Arm) {
 	after := e.After
-	if e.Timer.Kind == plugin.Retry { // 20 % jitter either way, so that plugins that fell together do not rise together
-		after += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(after)) //nolint:gosec // not for secrecy
+	if e.Timer.Kind == plugin.Retry { // up to 20 % sooner, so that plugins that fell together do not rise together; never later than maxBackoff
+		after -= time.Duration(rand.Float64() * 0.2 * float64(after)) //nolint:gosec // not for secrecy
 	}
 	// The machine drops timers that have nothing to do any more, so none is ever stopped; a late one costs one message.
 	time.AfterFunc(after, func() { h.post(e.Timer) })
@@ -128,7 +133,10 @@ func (h *host) answer(e plugin.Answer) {
 	if e.Result.Refused != breaker.ReasonNone {
 		h.met.refused(e.Result.Refused)
 	}
-	if c.req.Event == api.Event_CREATE_CONTAINER {
+	if c.req.Event == api.Event_CREATE_CONTAINER || c.req.Event == api.Event_RUN_POD_SANDBOX {
+		if len(h.answered) >= turnsKept {
+			h.forgetTurns()
+		}
 		h.answered[store.Ref(c.req.Ref)] = struct{}{}
 	}
 	if c.done != nil {

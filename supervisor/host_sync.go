@@ -21,31 +21,52 @@ type snapshot struct {
 	refs []plugin.Ref
 }
 
-// snapshot takes the plugin's view of the store. A container that is being created belongs to it only when the plugin's turn in that creation is over: before that it will come as
+// snapshot takes the plugin's view of the store. A pod or container that is being created belongs to it only when the plugin's turn in that creation is over: before that it will come as
 // a creation. It runs on the loop, which is also where creations are answered, so no container can be in both or in neither.
 func (h *host) snapshot() snapshot {
 	var s snapshot
 	var creating []store.Ref
 	s.pods, s.ctrs, creating = h.sup.store.Snapshot(h.policy.Name)
-	turn := make(map[store.Ref]struct{}, len(creating))
+	h.forgetTurns()
+	answered := h.answered
 	for _, r := range creating {
-		if _, over := h.answered[r]; !over {
+		if _, over := answered[r]; !over {
 			continue
 		}
-		turn[r] = struct{}{}
 		if c, ok := h.sup.store.Container(r); ok {
 			s.ctrs = append(s.ctrs, c)
 		}
 	}
-	h.answered = turn
 	s.refs = make([]plugin.Ref, 0, len(s.pods)+len(s.ctrs))
+	inhabited := make(map[string]bool, len(s.ctrs))
+	for _, c := range s.ctrs {
+		ref := h.sup.store.Resolve(nil, c)
+		inhabited[ref.Pod] = true
+		s.refs = append(s.refs, plugin.Ref(ref))
+	}
+	s.pods = slices.DeleteFunc(s.pods, func(p *api.PodSandbox) bool {
+		ref := store.Ref{Pod: p.GetId()}
+		if _, begins := h.sup.beginning.Load(ref); !begins || inhabited[ref.Pod] {
+			return false
+		}
+		_, over := answered[ref]
+		return !over
+	})
 	for _, p := range s.pods {
 		s.refs = append(s.refs, plugin.Ref{Pod: p.GetId()})
 	}
-	for _, c := range s.ctrs {
-		s.refs = append(s.refs, plugin.Ref(h.sup.store.Resolve(nil, c)))
-	}
 	return s
+}
+
+// forgetTurns drops the creations that are over.
+func (h *host) forgetTurns() {
+	for r := range h.answered {
+		_, begins := h.sup.beginning.Load(r)
+		if e, ok := h.sup.store.Get(r); begins || ok && e.Phase == store.PhaseCreating {
+			continue
+		}
+		delete(h.answered, r)
+	}
 }
 
 // synchronize tells the plugin the state in the background.

@@ -1,0 +1,49 @@
+package supervisor
+
+import (
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// forgetContainer drops a container that is gone.
+func (s *Supervisor) forgetContainer(ref store.Ref) {
+	s.store.RemoveContainer(ref)
+	s.history.forget(ref)
+}
+
+// forgetPod drops a pod that is gone, with what is left of its containers.
+func (s *Supervisor) forgetPod(id string) {
+	if _, ctrs, ok := s.store.RemovePod(id); ok {
+		for _, c := range ctrs {
+			s.history.forget(c.Ref)
+		}
+	}
+}
+
+// ends reports whether the event is the last of its pod or container.
+func ends(e api.Event) bool {
+	return e == api.Event_REMOVE_CONTAINER || e == api.Event_REMOVE_POD_SANDBOX
+}
+
+// forget drops what a last event is about, before the event is relayed: a snapshot that is taken meanwhile must not contain what no later event will end.
+func (v *visit) forget(sel []selected) {
+	for _, s := range sel {
+		if v.sup.toldMissed(s.h, v.ref) {
+			v.quiet = append(v.quiet, s.h)
+		}
+	}
+	if v.ref.IsPod() {
+		v.sup.forgetPod(v.ref.Pod)
+	} else {
+		v.sup.forgetContainer(v.ref)
+	}
+}
+
+// forgotten lets the plugins' machines drop what they remember of the pod or container, also those that do not subscribe to its removal.
+func (v *visit) forgotten(sel []selected) {
+	for _, s := range sel {
+		s.h.post(plugin.Removed{Ref: plugin.Ref(v.ref)})
+	}
+}
