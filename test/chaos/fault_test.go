@@ -124,6 +124,7 @@ func everywhere(action string) []string {
 }
 
 func TestOnlyContainersThatSelectedAFailingPluginCanNotice(t *testing.T) {
+	t.Parallel()
 	st := newStocks(t)
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {

@@ -137,7 +137,7 @@ type world struct {
 func newWorld(t *testing.T, st stocks, list ...sick) *world {
 	t.Helper()
 	dir := harness.TempDir(t)
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("NRI_SUPERVISOR_TEST_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -147,7 +147,7 @@ func newWorld(t *testing.T, st stocks, list ...sick) *world {
 	}
 	t.Logf("seed %d: NRI_SUPERVISOR_TEST_SEED=%d repeats it", seed, seed)
 	w := &world{
-		t: t, rt: harness.NewRuntime(t), stocks: st, rng: rand.New(rand.NewPCG(seed, 1)), on: filepath.Join(dir, "on"), dir: dir, //nolint:gosec // a test
+		t: t, rt: harness.NewRuntime(t), stocks: st, rng: rand.New(rand.NewPCG(seed, 1)), on: filepath.Join(dir, "on"), dir: dir,
 	}
 	manifests := ""
 	for _, h := range healthyPlugins(t) {

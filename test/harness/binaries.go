@@ -36,13 +36,22 @@ func Main(m *testing.M) int {
 func Race() bool { return os.Getenv("NRI_SUPERVISOR_TEST_RACE") != "" }
 
 // Supervisor returns the path of the supervisor's binary.
-func Supervisor(tb testing.TB) string { return build(tb, "cmd/nri-supervisor") }
+func Supervisor(tb testing.TB) string {
+	tb.Helper()
+	return build(tb, "cmd/nri-supervisor")
+}
 
 // Plugin returns the path of an in-tree plugin's binary.
-func Plugin(tb testing.TB, name string) string { return build(tb, "plugins/"+name) }
+func Plugin(tb testing.TB, name string) string {
+	tb.Helper()
+	return build(tb, "plugins/"+name)
+}
 
 // Probe returns the path of the plugin for tests, test/harness/probe.
-func Probe(tb testing.TB) string { return build(tb, "test/harness/probe") }
+func Probe(tb testing.TB) string {
+	tb.Helper()
+	return build(tb, "test/harness/probe")
+}
 
 func build(tb testing.TB, pkg string) string {
 	tb.Helper()
@@ -66,7 +75,7 @@ func build(tb testing.TB, pkg string) string {
 	if Race() {
 		args = append(args, "-race")
 	}
-	cmd := exec.CommandContext(tb.Context(), "go", append(args, module+"/"+pkg)...) //nolint:gosec // a constant program
+	cmd := exec.CommandContext(tb.Context(), "go", append(args, module+"/"+pkg)...)
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("build %s: %v\n%s", pkg, err, msg)
 	}

@@ -27,6 +27,7 @@ type Halfway struct {
 
 // Serve is such a runtime on one connection. It returns when the connection is closed, by either side.
 func (h Halfway) Serve(tb testing.TB, c net.Conn) {
+	tb.Helper()
 	defer func() { _ = c.Close() }()
 	if h.Silent {
 		_, _ = c.Read(make([]byte, 1)) // what came first

@@ -87,7 +87,7 @@ const nobody = 65534
 func StartSupervisorWith(tb testing.TB, dir string, o Options) *Process {
 	tb.Helper()
 	p := &Process{Dir: dir, tb: tb, done: make(chan struct{}), more: make(chan struct{})}
-	p.cmd = exec.Command(Supervisor(tb), "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:gosec,noctx // ended by Stop or Kill
+	p.cmd = exec.Command(Supervisor(tb), "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:noctx // ended by Stop or Kill
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Env = append(os.Environ(), o.Env...)
 	p.cmd.ExtraFiles = o.ExtraFiles
@@ -310,7 +310,7 @@ func (p *Process) Metric(series string) string {
 // Run runs the supervisor's binary with arguments and returns its exit code and output.
 func Run(tb testing.TB, args ...string) (code int, stdout, stderr string) {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), Supervisor(tb), args...) //nolint:gosec // the program under test
+	cmd := exec.CommandContext(tb.Context(), Supervisor(tb), args...)
 	var out, errb bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errb
 	err := cmd.Run()

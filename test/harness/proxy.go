@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"io"
 	"net"
 	"os"
@@ -52,7 +53,7 @@ func (p *proxy) serve(n int, c net.Conn) {
 			return
 		}
 	}
-	up, err := net.Dial("unix", p.to)
+	up, err := (&net.Dialer{}).DialContext(context.Background(), "unix", p.to)
 	if err != nil {
 		_ = c.Close()
 		return

@@ -151,7 +151,7 @@ func TestAPluginThatCannotStartSaysWhy(t *testing.T) {
 	dir := harness.TempDir(t)
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		return path

@@ -25,7 +25,7 @@ func TestALostRuntimeConnectionIsNoFailureOfAPlugin(t *testing.T) {
 			defer close(done)
 			_, _ = rt.Create(t.Context(), pod, harness.Container(pod, "main")) // its plugin is gone in the middle of it
 		}()
-		inFlight := fmt.Sprintf(`nri_supervisor_match_decisions_total{decision="selected",plugin="slow"}`)
+		inFlight := `nri_supervisor_match_decisions_total{decision="selected",plugin="slow"}`
 		harness.Eventually(t, "the call", func() bool { return sup.Metric(inFlight) == fmt.Sprint(i+1) })
 		rt.Cut()
 		<-done
