@@ -37,7 +37,7 @@ func (h Halfway) Serve(tb testing.TB, c net.Conn) {
 			}
 		}
 	}
-	mux := multiplex.Multiplex(c)
+	mux := multiplex.Multiplex(c, multiplex.WithBlockedRead()) // what arrives before its listener is there is lost
 	defer func() { _ = mux.Close() }()
 	conn, err := mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
@@ -61,6 +61,7 @@ func (h Halfway) Serve(tb testing.TB, c net.Conn) {
 	reg := &registrar{refuse: h.Refuse, done: make(chan struct{})}
 	api.RegisterRuntimeService(srv, reg)
 	go func() { _ = srv.Serve(context.Background(), l) }() // ends with the connection
+	mux.Unblock()
 	select {
 	case <-reg.done:
 	case <-closed:
