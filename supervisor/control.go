@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
@@ -14,11 +16,33 @@ import (
 // ErrUnknownPlugin is wrapped by the errors of manual actions on a plugin that does not exist.
 var ErrUnknownPlugin = errors.New("no such plugin")
 
-// The manual states that survive a restart.
+// The manual states that survive a restart. A plugin can be in both.
 const (
 	manualDisabled = "disabled"
 	manualTripped  = "tripped"
 )
+
+// manual is what operators set by hand, by plugin. Safe for concurrent use.
+type manual struct {
+	mu    sync.Mutex
+	state map[string][]string
+}
+
+// set adds or takes away one state of a plugin and returns what is to be kept: the states joined by commas, or nothing.
+func (m *manual) set(name, state string, on bool) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state == nil {
+		m.state = map[string][]string{}
+	}
+	now := slices.DeleteFunc(slices.Clone(m.state[name]), func(s string) bool { return s == state })
+	if on {
+		now = append(now, state)
+	}
+	slices.Sort(now)
+	m.state[name] = now
+	return strings.Join(now, ",")
+}
 
 // Act carries out a manual action on a plugin: restart, enable, disable, trip, reset or unquarantine. uid is who asked, for the record. Safe for concurrent use.
 func (s *Supervisor) Act(name, action string, uid uint32) error {
@@ -35,17 +59,17 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 	case "disable":
 		h.guard.Disable()
 		h.post(plugin.Disable{})
-		s.keepManual(name, manualDisabled)
+		s.keepManual(name, manualDisabled, true)
 	case "enable":
 		h.guard.Enable()
 		h.post(plugin.Enable{})
-		s.forgetManual(name)
+		s.keepManual(name, manualDisabled, false)
 	case "trip":
 		h.guard.Trip()
-		s.keepManual(name, manualTripped)
+		s.keepManual(name, manualTripped, true)
 	case "reset":
 		h.guard.Reset()
-		s.forgetManual(name)
+		s.keepManual(name, manualTripped, false)
 	case "unquarantine":
 		h.guard.Unquarantine("")
 	default:
@@ -63,18 +87,18 @@ func (s *Supervisor) names() []string {
 	return out
 }
 
-func (s *Supervisor) keepManual(name, state string) {
-	if s.opts.State != nil {
-		s.opts.State.PutManual(name, state)
-		s.flushManual()
+// keepManual remembers that a manual state of a plugin began or ended.
+func (s *Supervisor) keepManual(name, state string, on bool) {
+	keep := s.manual.set(name, state, on)
+	if s.opts.State == nil {
+		return
 	}
-}
-
-func (s *Supervisor) forgetManual(name string) {
-	if s.opts.State != nil {
+	if keep == "" {
 		s.opts.State.DeleteManual(name)
-		s.flushManual()
+	} else {
+		s.opts.State.PutManual(name, keep)
 	}
+	s.flushManual()
 }
 
 // flushManual waits until the disk has what an operator is about to be told, so that a crash does not undo it; a disk that does not answer costs a second and a log line.
@@ -86,15 +110,19 @@ func (s *Supervisor) flushManual() {
 	}
 }
 
-// restoreManual starts the plugin in the state that an operator left it in.
-func (h *host) restoreManual(manual string) {
-	if manual == manualDisabled {
-		h.guard.Disable()
-	}
-	if manual == manualTripped {
+// restoreManual starts the plugin in the states that operators left it in; kept is what set returned.
+func (h *host) restoreManual(kept string) {
+	states := strings.Split(kept, ",")
+	disabled := slices.Contains(states, manualDisabled)
+	if slices.Contains(states, manualTripped) {
+		h.sup.manual.set(h.policy.Name, manualTripped, true)
 		h.guard.Trip()
 	}
-	h.post(plugin.Start{Disabled: manual == manualDisabled})
+	if disabled {
+		h.sup.manual.set(h.policy.Name, manualDisabled, true)
+		h.guard.Disable()
+	}
+	h.post(plugin.Start{Disabled: disabled})
 }
 
 // Bypass makes the whole supervisor a no-op for a while; 0 ends it. Safe for concurrent use.

@@ -54,6 +54,7 @@ type Supervisor struct {
 	started  time.Time
 
 	runtime     atomic.Pointer[RuntimeInfo]
+	manual      manual
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
 	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
 	bypassTimer *time.Timer

@@ -47,7 +47,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Long: `nri-supervisor registers with the container runtime once, as one NRI plugin, and hosts each team's plugin behind that registration:
 a process of its own, only the events its selector matches, a timeout and a circuit breaker in front. A plugin that fails becomes
 a no-op, and only the containers that it selected can notice.`,
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
