@@ -70,6 +70,7 @@ func (r *runtime) awaitPlugin(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("no plugin was synchronized")
 	}
+	r.BlockPluginSync().Unblock() // the adaptation adds the plugin to its list after the synchronization, and lets others in only then
 }
 
 func (r *runtime) create(t *testing.T, name string) (*api.CreateContainerResponse, error) {
