@@ -312,8 +312,9 @@ func TestTheHashTellsContentsAndNamesApart(t *testing.T) {
 func TestTheConfigurationReachesThePluginAsJSON(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, yaml, want string }{
-		{"none", "parallel: false", ""},
-		{"empty object", "config: {}", ""},
+		{"none", "parallel: false", "{}"},
+		{"empty object", "config: {}", "{}"},
+		{"none for a stock plugin", "exec: {path: /opt/x, protocol: nri}", ""},
 		{"sorted without white space", "config: {b: 1, a: [x, {z: 2}]}", `{"a":["x",{"z":2}],"b":1}`},
 		{"numbers", "config: {i: 0x10, o: 0o17, u: 18446744073709551615, f: 1.50, n: -3, e: 1e3, s: 1_000}", `{"e":1000,"f":1.5,"i":16,"n":-3,"o":15,"s":1000,"u":18446744073709551615}`},
 		{"words", "config: {t: true, f: False, n: ~, y: yes, q: \"true\", d: 2001-01-01}", `{"d":"2001-01-01","f":false,"n":null,"q":"true","t":true,"y":"yes"}`},

@@ -262,8 +262,10 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 		}
 		b.hash.add(path, f.Data)
 		p.configData = string(f.Data)
-	default:
+	case p.Spec.ConfigText != "":
 		p.configData = p.Spec.ConfigText
+	case p.Spec.Exec != nil && p.Spec.Exec.Protocol == GoPlugin:
+		p.configData = "{}" // the default of config: a plugin built with the SDK can always parse it
 	}
 	if len(p.configData) > maxConfigData {
 		d.errorf(field, "shorten it", "the plugin's configuration has %d bytes, more than the limit of %d, which is what one message holds", len(p.configData), maxConfigData)

@@ -69,7 +69,8 @@ func isStatic(pod *api.PodSandbox) bool {
 }
 
 // ConfigData is what goes to the plugin's Configure: spec.config as JSON, spec.configText as it is, or what
-// the file of spec.configFrom held when it was loaded. It is empty when none is given.
+// the file of spec.configFrom held when it was loaded. When none is given it is {} for a plugin built
+// with the SDK, and empty for a stock plugin, which is what a runtime sends then.
 func (p *Plugin) ConfigData() string { return p.configData }
 
 // MayReject says whether the plugin may refuse a container on purpose.

@@ -133,6 +133,10 @@ func (h *host) answer(e plugin.Answer) {
 	if e.Result.Refused != breaker.ReasonNone {
 		h.met.refused(e.Result.Refused)
 	}
+	if o := e.Result.Outcome; e.Result.Delivered && o.Verdict() == breaker.VerdictBad && o != breaker.OutcomeUnavailable { // an exit tells more
+		h.lastErr = c.req.Event.PrettyName() + " of pod " + c.name.namespace + "/" + c.name.pod + ": " + o.String() + suffix(res.detail)
+		h.publish()
+	}
 	if c.req.Event == api.Event_CREATE_CONTAINER || c.req.Event == api.Event_RUN_POD_SANDBOX {
 		if len(h.answered) >= turnsKept {
 			h.forgetTurns()

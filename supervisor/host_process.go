@@ -97,6 +97,9 @@ func (h *host) exited(r *running) {
 	h.met.exited(x.Reason)
 	if x.Reason != "stopped" {
 		h.lastErr = x.Detail
+		if n := len(x.Output); n > 0 {
+			h.lastErr += ": " + oneLine(x.Output[n-1])
+		}
 	}
 	h.sup.emit(PluginExited{Plugin: h.policy.Name, Team: h.policy.Team, PID: r.inst.PID(), Exit: x})
 	h.run = nil

@@ -62,9 +62,9 @@ type Incarnation interface {
 
 // Identity says what a plugin process is. Unknown fields are empty.
 type Identity struct {
-	Version    string // the plugin's own version, told by SDK plugins
-	NRIVersion string // of the NRI library that it was built with
-	SHA256     string // of the executed file, lower-case hex
+	Version    string `json:"version,omitempty"`    // the plugin's own version, told by SDK plugins
+	NRIVersion string `json:"nriVersion,omitempty"` // of the NRI library that it was built with
+	SHA256     string `json:"sha256,omitempty"`     // of the executed file, lower-case hex
 }
 
 // Exit says how a process ended.

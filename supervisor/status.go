@@ -137,7 +137,7 @@ func (s *Supervisor) Status() Status {
 		out.Plugins = append(out.Plugins, ps)
 	}
 	for _, p := range s.config.Invalid {
-		out.Plugins = append(out.Plugins, invalidStatus(p))
+		out.Plugins = append(out.Plugins, s.invalidStatus(p))
 	}
 	return out
 }
@@ -163,8 +163,10 @@ func (h *host) status() PluginStatus {
 	return ps
 }
 
-func invalidStatus(p policy.InvalidPlugin) PluginStatus {
-	ps := PluginStatus{Name: p.Name, Team: p.Team, State: stateInvalid, ManifestFile: p.File}
+func (s *Supervisor) invalidStatus(p policy.InvalidPlugin) PluginStatus {
+	ps := PluginStatus{
+		Name: p.Name, Team: p.Team, Contact: s.config.Supervisor.Teams[p.Team].Contact, State: stateInvalid, Since: s.started, ManifestFile: p.File,
+	}
 	for _, pr := range p.Problems {
 		ps.Problems = append(ps.Problems, pr.Error())
 	}
