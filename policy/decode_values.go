@@ -30,6 +30,9 @@ func (d *document) text(path string, n *node) (string, bool) {
 	if key == "index" && len(quoted) == 1 {
 		quoted = "0" + quoted
 	}
+	if path == metricsAddress && isPort(quoted) {
+		quoted = defaultHost + quoted
+	}
 	remedy := "write " + strconv.Quote(quoted)
 	if !strings.HasSuffix(key, "]") {
 		remedy = fmt.Sprintf("write %s: %q", key, quoted)

@@ -14,7 +14,7 @@ type SupervisorSpec struct {
 	RunDir string `json:"runDir"`
 	// StateDir holds pinned decisions, missed work, manual states and the last good configuration.
 	StateDir string `json:"stateDir"`
-	// Metrics is the HTTP listener for metrics, health and the status page.
+	// Metrics is the HTTP listener for metrics and health.
 	Metrics MetricsSpec `json:"metrics"`
 	// Admin is the socket that the command line talks to.
 	Admin AdminSpec `json:"admin"`
@@ -54,7 +54,7 @@ type StartupSpec struct {
 	WaitForPlugins Duration `json:"waitForPlugins" check:"notNegative"`
 }
 
-// MetricsSpec is the HTTP listener for metrics, health and the status page.
+// MetricsSpec is the HTTP listener for metrics and health.
 type MetricsSpec struct {
 	// Address is host:port; empty listens nowhere.
 	Address string `json:"address"`

@@ -37,8 +37,9 @@ type teamCeiling struct {
 // defaults that depend on other fields.
 func (b *builder) validateSupervisor() {
 	d, s := b.supervisor, &b.spec
-	d.checkFolder("spec.runDir", s.RunDir)
-	d.checkFolder("spec.stateDir", s.StateDir)
+	byDefault := defaultSupervisorSpec()
+	d.checkFolder("spec.runDir", s.RunDir, byDefault.RunDir)
+	d.checkFolder("spec.stateDir", s.StateDir, byDefault.StateDir)
 	if s.Admin.Socket == "" {
 		s.Admin.Socket = filepath.Join(s.RunDir, adminSocketName)
 	}
@@ -56,12 +57,7 @@ func (b *builder) validateSupervisor() {
 			d.errorf(indexPath("spec.pluginDirs", i), "write the path of a folder", "the path is empty")
 		}
 	}
-	if s.Metrics.Address != "" && !d.failedUnder("spec.metrics.address") {
-		if _, port, err := net.SplitHostPort(s.Metrics.Address); err != nil || !isPort(port) {
-			d.errorf("spec.metrics.address", `write host:port, such as "127.0.0.1:9464", or "" to listen nowhere`,
-				"%q is not an address", s.Metrics.Address)
-		}
-	}
+	d.checkListen(metricsAddress, s.Metrics.Address)
 	for _, role := range []struct {
 		name    string
 		members []string
@@ -78,6 +74,27 @@ func (b *builder) validateSupervisor() {
 	}
 	b.validateDefaults()
 	d.rejectUnsupported(KindSupervisor, "spec", *s, defaultSupervisorSpec())
+}
+
+// metricsAddress is the field of the address that metrics are served at.
+const metricsAddress = "spec.metrics.address"
+
+// defaultHost is what a port alone most likely means: this host and no other, as in the default.
+const defaultHost = "127.0.0.1:"
+
+// checkListen checks an address to listen at; empty is nowhere.
+func (d *document) checkListen(path, address string) {
+	if address == "" || d.failedUnder(path) {
+		return
+	}
+	if _, port, err := net.SplitHostPort(address); err == nil && isPort(port) {
+		return
+	}
+	remedy := `write host:port, such as "127.0.0.1:9464", or "" to listen nowhere`
+	if isPort(address) {
+		remedy = "write " + strconv.Quote(defaultHost+address)
+	}
+	d.errorf(path, remedy, "%q is not an address", address)
 }
 
 func isPort(s string) bool {
@@ -206,17 +223,17 @@ func (d *document) checkAbsolute(path, value string) bool {
 	return true
 }
 
-// checkFolder checks a folder of the supervisor's own.
-func (d *document) checkFolder(path, folder string) {
+// checkFolder checks a folder of the supervisor's own. Which one to use instead is what the field is without any setting.
+func (d *document) checkFolder(path, folder, byDefault string) {
 	if !d.checkAbsolute(path, folder) {
 		return
 	}
 	for _, shared := range []string{"/", "/tmp", "/var/tmp", "/dev/shm"} {
 		switch {
 		case folder == shared:
-			d.errorf(path, "write a folder of the supervisor's own, such as /run/nri-supervisor", "%s belongs to everybody", shared)
+			d.errorf(path, "write a folder of the supervisor's own, such as "+byDefault, "%s belongs to everybody", shared)
 		case shared != "/" && strings.HasPrefix(folder, shared+"/"):
-			d.warnf(path, "use a folder of the supervisor's own, such as /run/nri-supervisor, except for a trial",
+			d.warnf(path, "use a folder of the supervisor's own, such as "+byDefault+", except for a trial",
 				"the folder lies in %s, where everybody can create names", shared)
 		}
 	}
