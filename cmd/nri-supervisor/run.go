@@ -42,9 +42,11 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Host the plugins; this is the service",
 		Long: `Run reads the configuration, starts the plugins, and registers with the container runtime when they are ready. A plugin whose manifest is
-wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds. A changed
+configuration or manifest is applied by a restart: the pods keep running, and the plugins are told the state again. SIGHUP changes nothing.`,
+		Example: "  nri-supervisor run --config /etc/nri-supervisor/config.yaml --log-format json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().StringVar(&f.config, "config", "", "file with the Supervisor document (default "+defaultConfig+", if it exists)")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -58,6 +60,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 		return usageError{err}
 	}
 	defer func() { _ = log.Sync() }()
+	defer heedHangups(log)()
 	path, err := configPath(f.config)
 	if err != nil {
 		return err
