@@ -26,5 +26,6 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot(stdout, stderr) //nolint:contextcheck // cobra hands ctx to the commands
 	cmd.SetArgs(args)
-	return report(cmd.ExecuteContext(ctx), stderr)
+	ran, err := cmd.ExecuteContextC(ctx)
+	return report(seeHelp(ran, err), stderr)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
@@ -77,7 +79,9 @@ func TestWrongUseExitsWithTwoAndSaysWhatToWrite(t *testing.T) {
 		{"an unknown flag", []string{"status", "--sokcet", "/x"}, []string{"unknown flag: --sokcet"}},
 		{"an argument too many", []string{"status", "gpu-env"}, []string{`nri-supervisor status: unknown argument "gpu-env"`, "nri-supervisor status --help"}},
 		{"an empty value", []string{"missed", "--plugin"}, []string{"flag needs an argument: --plugin"}},
-		{"an unknown action", []string{"plugin", "restrat", "gpu-env"}, []string{`nri-supervisor plugin: unknown argument "restrat"`, "did you mean: restart"}},
+		{"an unknown action", []string{"plugin", "restrat", "gpu-env"}, []string{`nri-supervisor plugin: unknown command "restrat"`, "hint: did you mean: restart", "hint: see: nri-supervisor plugin --help"}},
+		{"an unknown command", []string{"chek"}, []string{`nri-supervisor: error: unknown command "chek"`, "hint: did you mean: check", "hint: see: nri-supervisor --help"}},
+		{"a log level that does not exist", []string{"run", "--log-level", "loud"}, []string{`--log-level "loud" is not one of`, "hint: see: nri-supervisor run --help"}},
 		{"no name", []string{"plugin", "trip"}, []string{"nri-supervisor plugin trip: 0 arguments instead of the name of one plugin", "nri-supervisor plugin list"}},
 		{"an empty name", []string{"plugin", "show", ""}, []string{"nri-supervisor plugin show: "}},
 		{"two names", []string{"plugin", "trip", "a", "b"}, []string{"2 arguments instead of the name of one plugin"}},
@@ -106,6 +110,9 @@ func TestWrongUseExitsWithTwoAndSaysWhatToWrite(t *testing.T) {
 			}
 			if !strings.HasPrefix(stderr, "nri-supervisor: error: ") {
 				t.Errorf("stderr %q does not start with the error", stderr)
+			}
+			if lines := strings.Split(strings.TrimSpace(stderr), "\n"); !strings.HasPrefix(lines[len(lines)-1], "nri-supervisor: hint: see: nri-supervisor") {
+				t.Errorf("stderr %q does not end with where to read on", stderr)
 			}
 		})
 	}
@@ -176,6 +183,35 @@ func TestErrorsOfASupervisorCannotSteerATerminal(t *testing.T) {
 	want := `nri-supervisor: error: a\x1b[2Jb` + "\n" + `nri-supervisor: hint: c\x1b[2Jd\ne` + "\n"
 	if stderr.String() != want {
 		t.Errorf("got %q, want %q", stderr.String(), want)
+	}
+}
+
+func TestEachLineOfAnErrorSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	var stderr strings.Builder
+	err := policy.Problems{
+		{File: "config.yaml", Line: 4, Field: "spec.metrics.adress", Message: "unknown field", Remedy: "did you mean address?"},
+		{File: "config.yaml", Line: 5, Field: "spec.stateDir", Severity: policy.Warning, Message: "the folder lies in /tmp"},
+	}
+	if code := report(hintError{err, []string{"mend it"}}, &stderr); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	report(fmt.Errorf("start: %w", errors.Join(errors.New("one"), errors.New("two"))), &stderr)
+	want := "nri-supervisor: error: config.yaml:4: spec.metrics.adress: unknown field; did you mean address?\n" +
+		"nri-supervisor: warning: config.yaml:5: spec.stateDir: the folder lies in /tmp\n" +
+		"nri-supervisor: hint: mend it\n" +
+		"nri-supervisor: error: start: one\nnri-supervisor: error: two\n"
+	if diff := cmp.Diff(want, stderr.String()); diff != "" {
+		t.Errorf("stderr (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheVersionIsACommandAndAFlag(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		if code, stdout, stderr := command(t, args...); code != exitOK || stdout != "nri-supervisor devel\n" || stderr != "" {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
 // version is set by the linker; see the Makefile.
@@ -51,6 +54,8 @@ a no-op, and only the containers that it selected can notice.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = version
+	root.SetVersionTemplate(versionLine())
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -64,11 +69,31 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%s: unknown argument %q", cmd.CommandPath(), args[0])
-	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-		return usageError{hintError{err, []string{"did you mean: " + strings.Join(s, ", ")}}}
+	var err error
+	switch {
+	case !cmd.HasAvailableSubCommands():
+		err = fmt.Errorf("%s: unknown argument %q", cmd.CommandPath(), args[0])
+	case cmd.HasParent():
+		err = fmt.Errorf("%s: unknown command %q", cmd.CommandPath(), args[0])
+	default: // the program's name stands before every error
+		err = fmt.Errorf("unknown command %q", args[0])
 	}
-	return usageError{hintError{err, []string{"see: " + cmd.CommandPath() + " --help"}}}
+	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+		err = hintError{err, []string{"did you mean: " + strings.Join(s, ", ")}}
+	}
+	return usageError{err}
+}
+
+// seeHelp adds to a mistake on the command line where to read how the command is used.
+func seeHelp(cmd *cobra.Command, err error) error {
+	if _, ok := errors.AsType[usageError](err); !ok {
+		return err
+	}
+	var hints []string
+	if hint, ok := errors.AsType[hintError](err); ok {
+		hints = hint.hints
+	}
+	return hintError{err, append(slices.Clone(hints), "see: "+cmd.CommandPath()+" --help")}
 }
 
 // report writes what went wrong and returns the exit code.
@@ -77,7 +102,7 @@ func report(err error, stderr io.Writer) int {
 		return exitOK
 	}
 	if _, silent := errors.AsType[silentError](err); !silent {
-		_, _ = fmt.Fprintf(stderr, "nri-supervisor: error: %v\n", err)
+		writeError(stderr, err)
 		if hint, ok := errors.AsType[hintError](err); ok {
 			for _, h := range hint.hints {
 				_, _ = fmt.Fprintf(stderr, "nri-supervisor: hint: %s\n", h)
@@ -90,12 +115,33 @@ func report(err error, stderr io.Writer) int {
 	return exitFailure
 }
 
+// writeError writes an error, each of its lines marked as one. Problems of the configuration come with warnings among them, which are marked as such.
+func writeError(w io.Writer, err error) {
+	lines := func(mark, text string) {
+		for line := range strings.Lines(text) {
+			_, _ = fmt.Fprintf(w, "nri-supervisor: %s: %s\n", mark, clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	problems, ok := errors.AsType[policy.Problems](err)
+	if !ok || err.Error() != problems.Error() { // somebody has put words around them
+		lines("error", err.Error())
+		return
+	}
+	for _, p := range problems {
+		mark := p.Severity.String()
+		p.Severity = policy.Error // the mark says it
+		lines(mark, p.Error())
+	}
+}
+
+// versionLine is what version and --version print.
+func versionLine() string { return "nri-supervisor " + version + "\n" }
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "nri-supervisor %s\n", version)
-			return err
+			return write(cmd.OutOrStdout(), []byte(versionLine()))
 		},
 	}
 }
