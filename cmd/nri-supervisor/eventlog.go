@@ -110,7 +110,7 @@ func line(ev supervisor.Event) entry {
 	case supervisor.Output:
 		return outputLine(e)
 	case supervisor.ManualAction:
-		return entry{info, "manual action", []zap.Field{zap.String("plugin", e.Plugin), zap.String("action", e.Action), zap.Uint32("uid", e.UID), zap.Duration("for", e.For)}}
+		return manualLine(e)
 	case supervisor.StateProblem:
 		return entry{errl, "state directory", []zap.Field{zap.String("error", e.Err)}}
 	case supervisor.Defect:
@@ -119,6 +119,31 @@ func line(ev supervisor.Event) entry {
 		return entry{warn, "log lines lost", []zap.Field{zap.Uint64("count", e.Count)}}
 	}
 	return entry{errl, "unknown event", []zap.Field{zap.String("type", fmt.Sprintf("%T", ev))}}
+}
+
+// actionBypass is the manual action of the whole supervisor; bypassOver is its end, which nobody asked for.
+const (
+	actionBypass = "bypass"
+	bypassOver   = "bypass over"
+)
+
+// manualLine shows what an operator did, with only what belongs to that action.
+func manualLine(e supervisor.ManualAction) entry {
+	action := e.Action
+	if action == actionBypass && e.For == 0 {
+		action = "bypass off"
+	}
+	f := []zap.Field{zap.String("action", action)}
+	if e.Plugin != "" {
+		f = append(f, zap.String("plugin", e.Plugin))
+	}
+	if e.For > 0 {
+		f = append(f, zap.Duration("for", e.For))
+	}
+	if action != bypassOver {
+		f = append(f, zap.Uint32("uid", e.UID))
+	}
+	return entry{zapcore.InfoLevel, "manual action", f}
 }
 
 // outputLine shows what a plugin wrote, at the level that it gave.
