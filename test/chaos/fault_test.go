@@ -105,7 +105,7 @@ func faults() []fault {
 		{name: "the connection closed", sick: one("CreateContainer close"), reasons: down, exit: "*"},
 		{name: "an answer too large", sick: one("CreateContainer oversize"), reasons: hung, exit: "hung"},
 		{name: "a forbidden field", sick: one("CreateContainer forbidden"), reasons: []string{"forbidden", "breaker_open"}},
-		{name: "slow but in time", sick: []sick{{name: "sick", actions: []string{"CreateContainer slow:1350ms"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
+		{name: "slow but in time", sick: []sick{{name: "sick", actions: []string{"CreateContainer slow:1200ms"}, extra: "timeouts: {default: 1700ms}"}}, works: true},
 		{name: "too slow", sick: one("CreateContainer slow:" + ms(400)), reasons: []string{"timeout", "busy", "breaker_open"}, forgets: true},
 		{name: "a flood of output", sick: []sick{{name: "sick", actions: []string{"CreateContainer flood:10000"}, extra: "timeouts: {default: 1500ms}"}}, works: true},
 	}
