@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
@@ -125,5 +128,60 @@ func TestAnAdjustmentThatWouldFailLaterIsRefusedEarly(t *testing.T) {
 			t.Errorf("%s: missed %q", name, got)
 		}
 		sup.WaitLine(1, "plugin's work is missing", map[string]any{"plugin": name, "reason": "invalid_response"})
+	}
+}
+
+func TestARuntimeIsNotKeptWaitingByPluginsThatStandStill(t *testing.T) {
+	t.Parallel()
+	rt := harness.NewRuntime(t)
+	read := make(chan struct{})
+	manifests, names := "", []string{"still-1", "still-2", "still-3"}
+	for i, name := range names {
+		manifests += chaosPlugin(t, name, fmt.Sprint(10+i), "", "  timeouts: {default: 200ms}\n  overdueAfter: 60s\n  health: {period: 60s}")
+	}
+	dir := rt.Config(teams, manifests)
+	sup := harness.StartSupervisorWith(t, dir, harness.Options{Unread: read})
+	rt.WaitSync()
+	var children []int
+	harness.Eventually(t, "the plugins", func() bool {
+		children = sup.Children()
+		return len(children) == len(names)
+	})
+	for _, pid := range children {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Close to what one message can hold; all of it is for plugins that do not read.
+	for i := range 3 {
+		pod := harness.Pod("default", fmt.Sprint("big", i), "chaos", names[i])
+		pod.Annotations["note"] = strings.Repeat("x", 1300<<10)
+		rt.Preload(pod, harness.Container(pod, "main"))
+	}
+	rt.Cut()
+	rt.WaitSync()
+	for i := range 30 {
+		for event, err := range life(t.Context(), rt, harness.Pod("default", fmt.Sprint("p", i), "chaos", names[i%3])) {
+			if err != nil {
+				t.Errorf("%s: %v", event, err)
+			}
+		}
+	}
+	if what, took := rt.Slowest(); took > 2*time.Second {
+		t.Errorf("%s took %s", what, took)
+	}
+	if n := rt.Dials(); n != 2 {
+		t.Errorf("%d connections, want the first and the one after the cut", n)
+	}
+	close(read)
+	begin := time.Now()
+	if code := sup.Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if left := sup.Leftovers(); len(left) != 0 {
+		t.Errorf("left: %v", left)
 	}
 }
