@@ -406,6 +406,30 @@ func TestEverythingThatBrokeIsTold(t *testing.T) {
 	}
 }
 
+func TestEveryTimeoutThatWasTooManyOrTooLongIsTold(t *testing.T) {
+	t.Parallel()
+	s := newDemoScene(t)
+	s.count("plugin_exits_total", -1, "plugin", demoNet().name, "reason", "hung")
+	s.count("plugin_exits_total", 1, "plugin", demoNet().name, "reason", "exit_code")
+	hang := s.find(t, 101, demoNet().selects)
+	s.change(hang, func(c *demoContainer) { c.CreateEnd += 200 * time.Millisecond })
+	behind := s.pass.containers[hang.Number]
+	for _, p := range s.pass.pods[:demoLeast] {
+		if unselectedDemo(p) && p.Number%3 > 0 {
+			s.change(p, func(c *demoContainer) { c.Arrived, c.Started = behind.CreateBegin+1, behind.CreateBegin+2 })
+		}
+	}
+	r, err := s.judge(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"0 hangs cost the node 1 timeout", "kept the node waiting for 500 ms", "too many to judge the others by"} {
+		if got := r.Promises[0].Broken; len(got) != 3 || !strings.Contains(got[i], want) {
+			t.Errorf("want three things broken, the one at %d with %q; got %q", i, want, got)
+		}
+	}
+}
+
 func TestOnlyWaitsThatWereTooLongAreMeasuredAgain(t *testing.T) {
 	t.Parallel()
 	slow := newDemoScene(t)
