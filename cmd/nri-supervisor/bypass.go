@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
@@ -38,11 +39,15 @@ done is recorded as missed, with reason bypass.`,
 			if err != nil {
 				return err
 			}
+			var before *supervisor.Status
+			if st, err := c.Status(cmd.Context()); err == nil { // only the wording needs it
+				before = &st
+			}
 			reply, err := c.Bypass(cmd.Context(), d)
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { writeBypass(b, reply) })
+			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { writeBypass(b, before, reply) })
 		},
 	}
 	cmd.Flags().StringVar(&f.duration, "for", "", "how long, such as 10m or 1h30m; at most 24h")
@@ -77,11 +82,41 @@ func (f *bypassFlags) parse() (time.Duration, error) {
 	return d, nil
 }
 
-// writeBypass confirms. A bypass of a moment can be over before the reply was made: reply.Until is nil then, too.
-func writeBypass(b *bytes.Buffer, reply admin.BypassReply) {
+// writeBypass confirms. A bypass of a moment can be over before the reply was made: reply.Until is nil then, too. before is the status before, since right after a bypass
+// every plugin is told the state, and is out of service for that moment; nil when it is not known.
+func writeBypass(b *bytes.Buffer, before *supervisor.Status, reply admin.BypassReply) {
+	if reply.Until == nil && before == nil {
+		b.WriteString("bypass is off\n")
+		return
+	}
 	if reply.Until == nil {
-		b.WriteString("bypass is off: plugins are called\n")
+		text := "bypass is off: "
+		if before.Bypass == nil {
+			text = "no bypass was on: "
+		}
+		out := 0
+		for _, p := range before.Plugins {
+			if !inService(p) {
+				out++
+			}
+		}
+		switch {
+		case len(before.Plugins) == 0:
+			text += "no plugin is loaded"
+		case out == 0:
+			text += "plugins are called"
+		default:
+			text += fmt.Sprintf("plugins are called, but %d of %d %s not in service: nri-supervisor status", out, len(before.Plugins), isAre(out))
+		}
+		b.WriteString(text + "\n")
 		return
 	}
 	fmt.Fprintf(b, "bypass until %s: no plugin is called; end it: nri-supervisor bypass --off\n", stamp(*reply.Until))
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }

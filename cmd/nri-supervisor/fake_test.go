@@ -23,9 +23,10 @@ type fakeAPI struct {
 	status supervisor.Status
 	missed []supervisor.MissedWork
 
-	mu     sync.Mutex
-	did    []string // what was asked to be done, in order
-	bypass *time.Time
+	mu      sync.Mutex
+	did     []string // what was asked to be done, in order
+	bypass  *time.Time
+	tripped bool // the one plugin that tests trip
 }
 
 func (f *fakeAPI) Status() supervisor.Status {
@@ -42,13 +43,41 @@ func (f *fakeAPI) Status() supervisor.Status {
 func (f *fakeAPI) Missed() []supervisor.MissedWork { return slices.Clone(f.missed) }
 
 func (f *fakeAPI) Act(name, action string, uid uint32) error {
+	f.mu.Lock()
 	i := slices.IndexFunc(f.status.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == name && len(p.Problems) == 0 })
 	if i < 0 {
+		f.mu.Unlock()
 		return fmt.Errorf("%w: %q", supervisor.ErrUnknownPlugin, name)
 	}
-	if action == "restart" && f.status.Plugins[i].State == "disabled" {
+	p := &f.status.Plugins[i]
+	off := p.State == "disabled"
+	if action == "restart" && off {
+		f.mu.Unlock()
 		return fmt.Errorf("restart plugin %q: it is disabled; enable it instead", name)
 	}
+	switch action {
+	case "disable":
+		off, p.State = true, "disabled"
+	case "enable":
+		if off {
+			off, p.State = false, "starting"
+		}
+	case "trip":
+		f.tripped = true
+	case "reset":
+		f.tripped = false
+	case "unquarantine":
+		p.Quarantined = nil
+	}
+	switch {
+	case off:
+		p.Breaker.State = "disabled"
+	case f.tripped:
+		p.Breaker.State = "forced_open"
+	default:
+		p.Breaker.State = "closed"
+	}
+	f.mu.Unlock()
 	f.note("%s %s uid %d", action, name, uid)
 	return nil
 }
@@ -169,11 +198,16 @@ func troubled(now time.Time) supervisor.Status {
 			Breaker: supervisor.BreakerView{State: "open", Cause: "consecutive_failures", Since: now.Add(-3*time.Minute - 30*time.Second), OpenUntil: &until},
 		},
 		supervisor.PluginStatus{
+			Name: "held", Team: "network", Index: "32", State: "ready", PID: 4901, Since: now.Add(-2*time.Hour - 30*time.Second),
+			Breaker: supervisor.BreakerView{State: "forced_open", Cause: "manual", Since: now.Add(-5*time.Minute - 30*time.Second)},
+			Missed:  1, MissedBy: []supervisor.ReasonSum{{Reason: "breaker_open", Count: 1}},
+		},
+		supervisor.PluginStatus{
 			Name: "old", Team: "storage", Index: "40", State: "disabled", Since: now.Add(-50*time.Hour - 30*time.Minute),
 			Breaker: supervisor.BreakerView{State: "disabled", Cause: "manual", Since: now.Add(-50*time.Hour - 30*time.Minute)},
 		},
 		supervisor.PluginStatus{
-			Name: "broken", Team: "storage", State: "invalid", ManifestFile: "/etc/nri-supervisor/plugins.d/broken.yaml",
+			Name: "broken", Team: "storage", Contact: "#storage", State: "invalid", ManifestFile: "/etc/nri-supervisor/plugins.d/broken.yaml", Since: st.Started,
 			Problems: st.Config.Problems[:1], LastError: st.Config.Problems[0],
 		},
 	)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
-	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
 func newPlugin() *cobra.Command {
@@ -54,7 +53,7 @@ func newPluginList() *cobra.Command {
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), st.Plugins, func(b *bytes.Buffer) { writePlugins(b, st.Plugins, time.Now()) })
+			return out.show(cmd.OutOrStdout(), st.Plugins, func(b *bytes.Buffer) { writePlugins(b, st, time.Now()) })
 		},
 	}
 	at.add(cmd)
@@ -62,13 +61,14 @@ func newPluginList() *cobra.Command {
 	return cmd
 }
 
-func writePlugins(b *bytes.Buffer, list []supervisor.PluginStatus, now time.Time) {
-	if len(list) == 0 {
+// writePlugins is the list for people. SINCE is the same as in status.
+func writePlugins(b *bytes.Buffer, st supervisor.Status, now time.Time) {
+	if len(st.Plugins) == 0 {
 		b.WriteString("No plugin is loaded.\n")
 		return
 	}
 	t := table{head: []string{"PLUGIN", "INDEX", "TEAM", "STATE", "BREAKER", "PID", "SINCE", "VERSION"}}
-	for _, p := range list {
+	for _, p := range st.Plugins {
 		pid, version := "", ""
 		if p.PID != 0 {
 			pid = strconv.Itoa(p.PID)
@@ -76,9 +76,13 @@ func writePlugins(b *bytes.Buffer, list []supervisor.PluginStatus, now time.Time
 		if p.Identity != nil {
 			version = p.Identity.Version
 		}
-		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, since(now, p.Since), version)
+		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, since(now, asItIs(p)), version)
 	}
 	t.render(b)
+	if st.Bypass != nil {
+		b.WriteByte('\n')
+		wrap(b, "bypass ", bypassText(*st.Bypass, now))
+	}
 }
 
 func newPluginShow() *cobra.Command {
@@ -100,7 +104,7 @@ func newPluginShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.show(cmd.OutOrStdout(), p, func(b *bytes.Buffer) { writePlugin(b, p, time.Now()) })
+			return out.show(cmd.OutOrStdout(), p, func(b *bytes.Buffer) { writePlugin(b, st, p, time.Now()) })
 		},
 	}
 	at.add(cmd)
@@ -108,8 +112,8 @@ func newPluginShow() *cobra.Command {
 	return cmd
 }
 
-// writePlugin is one plugin for people.
-func writePlugin(b *bytes.Buffer, p supervisor.PluginStatus, now time.Time) {
+// writePlugin is one plugin of st for people.
+func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatus, now time.Time) {
 	f := fields{b, len("last error ")}
 	team := p.Team
 	if p.Contact != "" {
@@ -124,6 +128,9 @@ func writePlugin(b *bytes.Buffer, p supervisor.PluginStatus, now time.Time) {
 	} else {
 		f.line("state", fmt.Sprintf("%s for %s, since %s", p.State, since(now, p.Since), stamp(p.Since)))
 	}
+	if waitsForRuntime(st, p) {
+		f.line("", "waits for the runtime: nri-supervisor status")
+	}
 	for _, problem := range p.Problems {
 		f.line("problem", problem)
 	}
@@ -131,6 +138,10 @@ func writePlugin(b *bytes.Buffer, p supervisor.PluginStatus, now time.Time) {
 		return // it never ran
 	}
 	f.line("breaker", showBreaker(p.Breaker, now))
+	f.line("", manualEnd(p))
+	if st.Bypass != nil {
+		f.line("bypass", bypassText(*st.Bypass, now))
+	}
 	if p.PID != 0 {
 		f.line("pid", strconv.Itoa(p.PID))
 	}
@@ -172,7 +183,11 @@ func missedText(p supervisor.PluginStatus) string {
 	for i, r := range p.MissedBy {
 		reasons[i] = fmt.Sprintf("%s %d", r.Reason, r.Count)
 	}
-	return fmt.Sprintf("%s that now run without its work: %s", count(p.Missed, "container"), strings.Join(reasons, ", "))
+	verb := "run"
+	if p.Missed == 1 {
+		verb = "runs"
+	}
+	return fmt.Sprintf("%s that now %s without its work: %s", count(p.Missed, "container"), verb, strings.Join(reasons, ", "))
 }
 
 // writeExits lists how the last incarnations ended, the latest last. Their output is not broken into lines: it is evidence.
@@ -197,48 +212,4 @@ func writeExits(b *bytes.Buffer, exits []supervisor.ExitRecord) {
 			b.WriteString("    | " + clean(line) + "\n")
 		}
 	}
-}
-
-// pluginAction is a command that changes a plugin, and what it says when that was taken note of.
-type pluginAction struct {
-	name, short string
-	done        func(plugin string) string
-}
-
-// pluginActions are the commands for admin.Actions.
-func pluginActions() []pluginAction {
-	say := func(format string) func(string) string {
-		return func(name string) string { return strings.ReplaceAll(format, "NAME", name) }
-	}
-	return []pluginAction{
-		{"restart", "Stop the plugin's process in order and start a new one", say("plugin NAME restarts")},
-		{"enable", "End disable: start the plugin", say("plugin NAME is enabled and starts")},
-		{"disable", "Stop the plugin until it is enabled, also across restarts of the service", say("plugin NAME is disabled, until: nri-supervisor plugin enable NAME")},
-		{"trip", "Open the plugin's breaker by hand: it runs, but is not called", say("plugin NAME is not called any more, until: nri-supervisor plugin reset NAME")},
-		{"reset", "Close the plugin's breaker and forget its failures", say("the breaker of plugin NAME is closed and its failures are forgotten")},
-		{"unquarantine", "Let the pods that harmed the plugin reach it again", say("no pod is quarantined for plugin NAME any more")},
-	}
-}
-
-func newPluginAction(a pluginAction) *cobra.Command {
-	var at connectFlags
-	var out format
-	cmd := &cobra.Command{
-		Use: a.name + " NAME", Short: a.short, Args: oneName,
-		Example: "  nri-supervisor plugin " + a.name + " gpu-env",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.client(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			var reply admin.ActionReply
-			if reply, err = c.Act(cmd.Context(), args[0], a.name); err != nil {
-				return asked(err)
-			}
-			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { b.WriteString(clean(a.done(reply.Plugin)) + "\n") })
-		},
-	}
-	at.add(cmd)
-	out.add(cmd)
-	return cmd
 }

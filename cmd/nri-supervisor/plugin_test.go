@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 func TestPluginListShowsEachPlugin(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	writePlugins(&b, troubled(fakeNow()).Plugins, fakeNow())
+	writePlugins(&b, troubled(fakeNow()), fakeNow())
 	golden(t, "plugin/list.txt", b.String())
 
 	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
 	code, stdout, stderr := command(t, "plugin", "list", "--socket", socket)
-	if code != exitOK || stderr != "" || stdout != b.String() {
+	if code != exitOK || stderr != "" || sameStamps(stdout) != sameStamps(b.String()) {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
 	}
 }
@@ -32,7 +33,7 @@ func TestPluginShowHasTheLastExitsWithTheirOutput(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			var b bytes.Buffer
-			writePlugin(&b, p, fakeNow())
+			writePlugin(&b, troubled(fakeNow()), p, fakeNow())
 			golden(t, "plugin/show-"+p.Name+".txt", b.String())
 		})
 	}
@@ -68,6 +69,56 @@ func TestPluginActionsConfirmInOneLineAndCarryTheUser(t *testing.T) {
 	}
 }
 
+func TestAConfirmationSaysWhatKeepsThePluginFromBeingCalled(t *testing.T) {
+	t.Parallel()
+	until := fakeNow().Add(time.Hour)
+	for _, c := range []struct {
+		name   string
+		bypass *time.Time
+		acts   []string // the last one is looked at
+		want   string
+	}{
+		{"enable of a plugin that runs", nil, []string{"enable"}, "plugin gpu-env was not disabled: nothing changes\n"},
+		{"enable", nil, []string{"disable", "enable"}, "plugin gpu-env is enabled and starts\n"},
+		{
+			"enable of a tripped one", nil,
+			[]string{"trip", "disable", "enable"},
+			"plugin gpu-env is enabled and starts; it is tripped and is not called, until: nri-supervisor plugin reset gpu-env\n",
+		},
+		{"restart of a tripped one", nil, []string{"trip", "restart"}, "plugin gpu-env restarts; it is tripped and is not called, until: nri-supervisor plugin reset gpu-env\n"},
+		{
+			"reset of a disabled one", nil,
+			[]string{"disable", "reset"},
+			"the breaker of plugin gpu-env is closed and its failures are forgotten; it is disabled and does not run, until: nri-supervisor plugin enable gpu-env\n",
+		},
+		{"unquarantine of nothing", nil, []string{"unquarantine"}, "no pod was quarantined for plugin gpu-env: nothing changes\n"},
+		{"under a bypass", &until, []string{"restart"}, "plugin gpu-env restarts; the bypass keeps every plugin from being called until 2026-11-30T04:12:00Z\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now()), bypass: c.bypass})
+			var stdout, stderr string
+			for _, action := range c.acts {
+				_, stdout, stderr = command(t, "plugin", action, "gpu-env", "--socket", socket)
+			}
+			if stdout != c.want || stderr != "" {
+				t.Errorf("stdout %q, want %q; stderr %q", stdout, c.want, stderr)
+			}
+		})
+	}
+}
+
+func TestAPluginThatOnlyTheRuntimeKeepsWaitingSaysSo(t *testing.T) {
+	t.Parallel()
+	st := wellBehaved(fakeNow())
+	st.Runtime.Connected, st.Plugins[0].State = false, "syncing"
+	var b bytes.Buffer
+	writePlugin(&b, st, st.Plugins[0], fakeNow())
+	if !strings.Contains(b.String(), "waits for the runtime: nri-supervisor status\n") {
+		t.Errorf("got:\n%s", &b)
+	}
+}
+
 func TestPluginHasACommandForEachActionOfTheAPI(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -97,9 +148,9 @@ func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"an unknown name", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, old\n", []string{"trip", "gpu", "--socket", socket}},
+		{"an unknown name", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, held, old\n", []string{"trip", "gpu", "--socket", socket}},
 		{
-			"an unknown name to show", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, old, broken\n",
+			"an unknown name to show", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, held, old, broken\n",
 			[]string{"show", "gpu", "--socket", socket},
 		},
 		{"no plugin at all", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: no plugin is loaded\n", []string{"show", "gpu", "--socket", none}},
@@ -109,7 +160,7 @@ func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 		{"a disabled one", "nri-supervisor: error: restart plugin \"old\": it is disabled; enable it instead\n", []string{"restart", "old", "--socket", socket}},
 		{
 			"an invalid one", "nri-supervisor: error: plugin \"broken\" does not run: its manifest is invalid\nnri-supervisor: hint: " + troubled(time.Now()).Config.Problems[0] +
-				"\nnri-supervisor: hint: mend the manifest: nri-supervisor check\n",
+				"\nnri-supervisor: hint: mend the manifest: nri-supervisor check\nnri-supervisor: hint: then restart the service, which reads it: pods keep running\n",
 			[]string{"enable", "broken", "--socket", socket},
 		},
 	} {

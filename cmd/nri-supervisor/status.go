@@ -25,7 +25,8 @@ func newStatus() *cobra.Command {
 		Short: "Show the runtime connection and the state of every plugin",
 		Long: `Status answers: is it us, which plugin, whose, since when. It shows the
 connection to the runtime and the configuration in force, then each plugin, and
-below a plugin that is not in service why, and whom to ask.`,
+below a plugin that is not in service why, and whom to ask. SINCE is when the
+plugin went in or out of service.`,
 		Example: "  nri-supervisor status",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,8 +54,7 @@ func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 	writeRuntime(f, st.Runtime, now)
 	writeConfig(f, st)
 	if st.Bypass != nil {
-		f.line("bypass", fmt.Sprintf("no plugin is called until %s (%s left)", stamp(*st.Bypass), age(st.Bypass.Sub(now))))
-		f.line("", "end it: nri-supervisor bypass --off")
+		f.line("bypass", bypassText(*st.Bypass, now))
 	}
 	for _, w := range st.Warnings {
 		f.line("warning", w)
@@ -66,9 +66,13 @@ func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 		}
 		missed += p.Missed
 	}
-	f.line("plugins", fmt.Sprintf("%d of %d in service", serving, len(st.Plugins)))
+	if st.Bypass == nil {
+		f.line("plugins", fmt.Sprintf("%d of %d in service", serving, len(st.Plugins)))
+	} else {
+		f.line("plugins", fmt.Sprintf("%d of %d would be in service without the bypass", serving, len(st.Plugins)))
+	}
 	if missed > 0 {
-		f.line("missed", fmt.Sprintf("%d times a container runs without a plugin's work", missed))
+		f.line("missed", count(missed, "time")+" a container runs without a plugin's work")
 		f.line("", "list them: nri-supervisor missed")
 	}
 	if len(st.Plugins) == 0 {
@@ -77,7 +81,7 @@ func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 	b.WriteByte('\n')
 	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "RESTARTS", "MISSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, asItIs(p)))
+		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, asItIs(p)))
 	}
 	t.render(b)
 }
@@ -125,6 +129,11 @@ func writeConfig(f fields, st supervisor.Status) {
 	}
 }
 
+// bypassText says until when no plugin is called, and how to end that.
+func bypassText(until, now time.Time) string {
+	return fmt.Sprintf("no plugin is called until %s (%s left); end it: nri-supervisor bypass --off", stamp(until), age(until.Sub(now)))
+}
+
 // inService says whether a plugin does its work now.
 func inService(p supervisor.PluginStatus) bool {
 	return p.State == plugin.Ready.String() && p.Breaker.State == breaker.StateClosed.String()
@@ -136,6 +145,8 @@ func asItIs(p supervisor.PluginStatus) time.Time {
 	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
 	breakerFirst := p.Breaker.Since.Before(p.Since)
 	switch {
+	case p.Breaker.Since.IsZero(): // it has no breaker
+		return p.Since
 	case stateBad && breakerBad && breakerFirst, breakerBad && !stateBad, !stateBad && !breakerBad && !breakerFirst:
 		return p.Breaker.Since
 	default:
@@ -144,7 +155,10 @@ func asItIs(p supervisor.PluginStatus) time.Time {
 }
 
 // trouble says why a plugin is not in service, and whom to ask.
-func trouble(p supervisor.PluginStatus, now time.Time) []string {
+func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []string {
+	if waitsForRuntime(st, p) && p.Breaker.State == breaker.StateClosed.String() {
+		return []string{"waits for the runtime"} // nothing that its team could do
+	}
 	if inService(p) {
 		if n := len(p.Quarantined); n > 0 {
 			return []string{count(n, "pod") + " quarantined: nri-supervisor plugin show " + p.Name}
@@ -156,6 +170,7 @@ func trouble(p supervisor.PluginStatus, now time.Time) []string {
 		notes = append(notes, p.Problems...)
 	} else {
 		notes = append(notes, strings.Join(nonEmpty(stateText(p, now), breakerText(p.Breaker, now)), "; "))
+		notes = append(notes, nonEmpty(manualEnd(p))...)
 		if p.LastError != "" {
 			notes = append(notes, "last error: "+p.LastError)
 		}
@@ -167,6 +182,23 @@ func trouble(p supervisor.PluginStatus, now time.Time) []string {
 		notes = append(notes, "ask "+p.Contact)
 	}
 	return notes
+}
+
+// waitsForRuntime says whether a plugin is there and only the runtime is missing.
+func waitsForRuntime(st supervisor.Status, p supervisor.PluginStatus) bool {
+	return p.State == plugin.Syncing.String() && !st.Runtime.Connected
+}
+
+// manualEnd says how to end what an operator did to a plugin; "" when nobody did anything.
+func manualEnd(p supervisor.PluginStatus) string {
+	switch {
+	case disabled(p):
+		return "end it: nri-supervisor plugin enable " + p.Name
+	case p.Breaker.State == breaker.StateForcedOpen.String():
+		return "end it: nri-supervisor plugin reset " + p.Name
+	default:
+		return ""
+	}
 }
 
 // stateText is about the life of a plugin that is not ready; "" for one that is.

@@ -91,6 +91,7 @@ func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
 		{"open", "ready", "open", early, late, late},
 		{"down behind a closed breaker", "syncing", "closed", late, early, late},
 		{"flapping behind an open breaker", "backoff", "open", late, early, early},
+		{"no breaker", "invalid", "", early, time.Time{}, early},
 		{"down, then opened", "crash_loop", "open", early, late, early},
 	} {
 		p := supervisor.PluginStatus{State: c.state, Since: c.stateAt, Breaker: supervisor.BreakerView{State: c.breaker, Since: c.breakerAt}}

@@ -45,7 +45,7 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 		{name: "a name with a slash", method: "POST", path: "/v1/plugins/a%2Fb/trip", act: errUnknown, code: 404, want: `no such plugin: "a/b" | known are: a, b`, did: fmt.Sprintf("trip \"a/b\" uid %d", uid)},
 		{
 			name: "a plugin with an invalid manifest", method: "POST", path: "/v1/plugins/bad/enable", act: errUnknown, code: 409,
-			want: `plugin "bad" does not run: its manifest is invalid | bad.yaml:1: wrong | mend the manifest: nri-supervisor check`, did: fmt.Sprintf("enable \"bad\" uid %d", uid),
+			want: `plugin "bad" does not run: its manifest is invalid | bad.yaml:1: wrong | mend the manifest: nri-supervisor check | then restart the service, which reads it: pods keep running`, did: fmt.Sprintf("enable \"bad\" uid %d", uid),
 		},
 		{name: "an action that the state rules out", method: "POST", path: "/v1/plugins/a/restart", act: errors.New("it is disabled"), code: 409, want: "it is disabled", did: fmt.Sprintf("restart \"a\" uid %d", uid)},
 		{name: "an unknown action", method: "POST", path: "/v1/plugins/a/kill", code: 400, want: `unknown action "kill" | use one of: restart, enable, disable, trip, reset, unquarantine`},

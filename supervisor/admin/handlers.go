@@ -142,7 +142,7 @@ func unknownPlugin(st supervisor.Status, name string) error {
 		case p.Name == name:
 			return httpError{http.StatusConflict, ErrorReply{
 				Error: fmt.Sprintf("plugin %q does not run: its manifest is invalid", name),
-				Hints: append(slices.Clone(p.Problems), "mend the manifest: nri-supervisor check"),
+				Hints: append(slices.Clone(p.Problems), "mend the manifest: nri-supervisor check", "then restart the service, which reads it: pods keep running"),
 			}}
 		}
 	}
