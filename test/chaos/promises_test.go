@@ -29,19 +29,25 @@ func (w *world) serving(plugin string) {
 	}
 }
 
-// missedSingly returns the pods whose start the plugin missed for a reason that withholds only them, as the log says: a busy machine is enough for one.
+// missedSingly returns the ids of the pods and containers whose start the plugin missed for a reason that withholds only them, as the log says: a busy machine is enough for one.
 func (w *world) missedSingly(plugin string) map[string]bool {
-	started := map[string]bool{}
+	ids := map[string]bool{}
 	for _, l := range w.sup.Lines(func(l map[string]any) bool {
-		return l["msg"] == "plugin's work is missing" && l["plugin"] == plugin && l["event"] == "RunPodSandbox" && (l["reason"] == "busy" || l["reason"] == "budget")
+		return l["msg"] == "plugin's work is missing" && l["plugin"] == plugin && (l["reason"] == "busy" || l["reason"] == "budget")
 	}) {
-		started[harness.Pod(l["namespace"].(string), l["pod"].(string)).GetId()] = true
+		switch l["event"] {
+		case "RunPodSandbox":
+			ids[harness.Pod(l["namespace"].(string), l["pod"].(string)).GetId()] = true
+		case "CreateContainer":
+			ids[l["containerID"].(string)] = true
+		}
 	}
-	return started
+	return ids
 }
 
-// truth checks that the plugin knows what it selected and what exists, and nothing else. forgets allows it not to know what it missed while it was busy: that is withheld from it.
-func (w *world) truth(plugin string, forgets bool) {
+// truth checks that the plugin knows what it selected and what exists, and nothing else. What it missed while it was busy is withheld from it until it is synchronized again, so it need not
+// know that.
+func (w *world) truth(plugin string) {
 	w.t.Helper()
 	var pods, ctrs []string
 	strangers := map[string]bool{}
@@ -55,10 +61,7 @@ func (w *world) truth(plugin string, forgets bool) {
 	}
 	slices.Sort(pods)
 	slices.Sort(ctrs)
-	singly := w.missedSingly(plugin)
-	withheld := func(id string) bool { // a pod's start can be missed apart from its container's creation
-		return singly[id] || forgets && slices.ContainsFunc(w.pods, func(p *podLife) bool { return p.pod.GetId() == id || p.why == "busy" && p.ctr.GetId() == id })
-	}
+	withheld := w.missedSingly(plugin)
 	var d dump
 	limit := time.Now().Add(10 * time.Second) // removals are notifications: nobody waited for them
 	for {
@@ -67,7 +70,7 @@ func (w *world) truth(plugin string, forgets bool) {
 			w.t.Fatalf("plugin %s does not say what it knows", plugin)
 		}
 		unknown := func(known []string) func(string) bool {
-			return func(id string) bool { return withheld(id) && !slices.Contains(known, id) }
+			return func(id string) bool { return withheld[id] && !slices.Contains(known, id) }
 		}
 		pods, ctrs = slices.DeleteFunc(pods, unknown(d.Pods)), slices.DeleteFunc(ctrs, unknown(d.Containers))
 		if slices.Equal(d.Containers, ctrs) && slices.Equal(d.Pods, pods) {

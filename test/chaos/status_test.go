@@ -44,7 +44,7 @@ func TestNoStatusOfAPluginReachesTheRuntime(t *testing.T) {
 		}
 	}
 	w.serving("sick")
-	w.truth("sick", false)
+	w.truth("sick")
 	w.neverSilent()
 	w.neverLate()
 	for _, event := range events {

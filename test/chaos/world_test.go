@@ -79,6 +79,7 @@ type sick struct {
 	name    string
 	actions []string // EVENT ACTION of the chaos plugin
 	start   string   // what it does before its handshake
+	hasty   bool     // it has little time, because its fault is to take long
 	extra   string   // more of its spec
 }
 
@@ -95,7 +96,10 @@ func (s sick) manifest(tb testing.TB, on, dump string) string {
 		env += fmt.Sprintf(", {name: CHAOS_START, value: %q}, {name: CHAOS_START_WHILE, value: %q}", s.start, on)
 	}
 	env += "]"
-	timeouts := "timeouts: {default: " + ms(300) + "}\n  overdueAfter: " + ms(700)
+	timeouts := "timeouts: {default: 1s}\n  overdueAfter: 3s"
+	if s.hasty {
+		timeouts = "timeouts: {default: " + ms(300) + "}\n  overdueAfter: " + ms(700)
+	}
 	if strings.Contains(s.extra, "timeouts:") {
 		timeouts = ""
 	}
