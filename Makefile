@@ -119,7 +119,7 @@ TARGETS += golden
 
 ifneq ($(wildcard cmd/nri-supervisor/*.go),)
 .PHONY: demo
-demo: build ## the point in one minute: three teams' plugins, two of them broken, no container runtime needed
+demo: build ## the point in about half a minute: three teams' plugins, two of them broken, no container runtime needed
 	$(call stage,demo,$(BIN)/nri-supervisor demo)
 TARGETS += demo
 endif
