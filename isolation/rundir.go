@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +32,7 @@ type runDir struct {
 }
 
 // newRunDir creates base/plugins/name/ID, mode 0700, and removes its dead siblings.
-func newRunDir(base, name string) (_ *runDir, err error) {
+func newRunDir(ctx context.Context, base, name string) (_ *runDir, err error) {
 	parent := filepath.Join(base, "plugins", name)
 	if n := len(parent) + 1 + 2*idBytes + socketNameLen; n > maxSocketPath {
 		return nil, fmt.Errorf("create directory in %q: socket paths would have %d bytes, the limit is %d: use a shorter runDir or plugin name",
@@ -40,7 +42,7 @@ func newRunDir(base, name string) (_ *runDir, err error) {
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	// Held while siblings are swept and the new directory is not yet locked itself.
-	parentLock, err := lockDir(parent, unix.LOCK_EX)
+	parentLock, err := awaitLock(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +87,24 @@ func sweep(parent string) error {
 		}
 	}
 	return nil
+}
+
+// awaitLock locks a directory as soon as nobody else holds it, or until ctx ends: whoever holds it may be something that a plugin left behind.
+func awaitLock(ctx context.Context, path string) (*os.File, error) {
+	const every = 10 * time.Millisecond // it is held for as long as a few directories take to be removed
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		f, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: another process holds it: %w", err, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }
 
 func lockDir(path string, how int) (*os.File, error) {

@@ -35,7 +35,7 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 		return nil, notStarted(PhaseBinary, err)
 	}
 	defer bin.close()
-	dir, err := newRunDir(s.RunDir, s.Name)
+	dir, err := newRunDir(ctx, s.RunDir, s.Name)
 	if err != nil {
 		return nil, notStarted(PhaseRunDir, err)
 	}

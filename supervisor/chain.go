@@ -25,6 +25,7 @@ type visit struct {
 	until time.Time // by then the runtime must have its answer
 
 	quiet   []*host     // whose missing work is recorded already
+	earlier setFields   // what the plugins asked so far have set
 	failing atomic.Bool // some plugin's failure makes the request fail
 }
 
@@ -38,9 +39,14 @@ func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *a
 // pod relays a pod event.
 func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, invoke podInvoke) error {
 	defer se.request(e)()
+	ref := store.Ref{Pod: pod.GetId()}
+	if e == api.Event_RUN_POD_SANDBOX { // before a snapshot can contain it
+		se.sup.beginning.Store(ref, nil)
+		defer se.sup.beginning.Delete(ref)
+	}
 	pod = se.sup.store.ObservePod(pod, time.Now())
 	sel := se.sup.podSelection(pod)
-	v := se.visit(ctx, e, store.Ref{Pod: pod.GetId()}, pod, nil)
+	v := se.visit(ctx, e, ref, pod, nil)
 	if ends(e) {
 		v.forget(sel)
 		defer v.forgotten(sel)
@@ -48,11 +54,14 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 	if len(sel) == 0 {
 		return nil
 	}
-	if e == api.Event_RUN_POD_SANDBOX {
-		se.sup.beginning.Store(v.ref, nil)
-		defer se.sup.beginning.Delete(v.ref)
+	err := v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, pod) })
+	if err != nil && e == api.Event_RUN_POD_SANDBOX { // there will be no pod: who heard of it frees what it holds for it
+		if entry, ok := se.sup.store.Get(ref); ok {
+			se.sup.tellGone(entry, api.Event_REMOVE_POD_SANDBOX)
+		}
+		se.sup.forgetPod(ref.Pod)
 	}
-	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, pod) })
+	return err
 }
 
 // container relays a container event that has no reply.
@@ -79,7 +88,12 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 		}
 		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent, quiet: slices.Contains(v.quiet, s.h)}
 		if !s.h.policy.Blocking(v.event) {
-			if !s.matchErr && !v.sup.bypassed() {
+			switch {
+			case s.matchErr:
+			case v.sup.bypassed():
+				s.h.met.refused(breaker.ReasonBypass)
+				_ = v.settle(s.h, callResult{Result: plugin.Result{Refused: breaker.ReasonBypass}})
+			default:
 				s.h.notify(d)
 			}
 			continue
@@ -136,4 +150,5 @@ func (s *Supervisor) optOut(h *host, r plugin.Request, o optOut) {
 		ref.Container = ""
 	}
 	s.store.Unpin(ref, h.policy.Name)
+	h.post(plugin.Removed{Ref: plugin.Ref(ref)}) // it will not hear of it any more
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -84,10 +85,15 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	if err != nil {
 		v.takeBack(parts)
 		s.forgetContainer(o.Ref)
+		v.turnOver(parts)
 		return nil, nil, err
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		v.unanswered(parts)
 	}
 	missed := v.record(parts)
 	s.store.SetCreated(o.Ref)
+	v.turnOver(parts)
 	adjust := rpl.GetAdjust()
 	if missed != "" && s.config.Supervisor.AnnotateMissed {
 		if adjust == nil {
@@ -98,20 +104,46 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	return adjust, rpl.GetUpdate(), nil
 }
 
+// unanswered: the runtime went away before it had the answer, and goes on without it. What the plugins did is missing, should the container turn up in its next snapshot.
+func (v *visit) unanswered(parts []*part) {
+	for _, p := range parts {
+		if p.result.Delivered && p.result.Outcome == breaker.OutcomeSuccess {
+			p.result = callResult{
+				Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeCanceled}, took: p.result.took,
+				detail: "the runtime went away before it had the answer",
+			}
+			_ = v.settle(p.h, p.result) // recorded; there is nobody to refuse
+		}
+	}
+}
+
+// turnOver lets the plugins' loops forget that their turn in this creation is over: another life of the same container may begin.
+func (v *visit) turnOver(parts []*part) {
+	for _, p := range parts {
+		p.h.box.put(message{fn: func() { delete(p.h.answered, v.ref) }})
+	}
+}
+
 // create runs the merge, again without the largest reply as long as the result does not fit into one message.
 func (v *visit) create(ctx context.Context, parts []*part, members []merge.Member, req *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
 	call := func(ctx context.Context, i int, req *api.CreateContainerRequest) *api.CreateContainerResponse {
 		p := parts[i]
 		if !p.asked {
+			if !p.adjusts {
+				return nil
+			}
 			p.asked = true
-			if !p.adjusts || v.failing.Load() {
+			if v.failing.Load() {
 				return nil
 			}
 			p.result = v.ask(ctx, p.selected, delivery{
-				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v.ref),
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v.ref, &v.earlier),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.CreateContainer(c, req) },
 			}, len(parts)-i-1)
 			v.fails(p, v.settle(p.h, p.result))
+			if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
+				v.earlier.add(rpl.GetAdjust())
+			}
 			if o, ok := p.result.reply.(optOut); ok {
 				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
 			}
@@ -207,8 +239,8 @@ func (v *visit) record(parts []*part) string {
 	now := time.Now()
 	var missed []string
 	for _, p := range parts {
-		if !p.adjusts {
-			continue
+		if !p.adjusts && !p.asked {
+			continue // a validator that was not asked, because there was nothing to judge
 		}
 		w := store.Work{Plugin: p.h.policy.Name, At: now, Rejected: p.result.Outcome == breaker.OutcomeRejected && p.result.Delivered}
 		if p.result.Delivered {

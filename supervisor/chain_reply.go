@@ -112,7 +112,7 @@ func (v *visit) bounded(parts []*part, updates []*api.ContainerUpdate) []*api.Co
 	return nil
 }
 
-// takeBack tells the plugins that were asked about a container's creation that it will not be, so that they free what they hold for it.
+// takeBack tells the plugins that know of a container's creation that it will not be, so that they free what they hold for it: who was asked, and who was synchronized meanwhile.
 func (v *visit) takeBack(parts []*part) {
 	e, ok := v.sup.store.Get(v.ref)
 	if !ok {
@@ -120,9 +120,7 @@ func (v *visit) takeBack(parts []*part) {
 	}
 	e.Pins = nil
 	for _, p := range parts {
-		if p.result.Delivered {
-			e.Pins = append(e.Pins, store.Pin{Plugin: p.h.policy.Name, Selected: true})
-		}
+		e.Pins = append(e.Pins, store.Pin{Plugin: p.h.policy.Name, Selected: true})
 	}
 	v.sup.tellGone(e, api.Event_REMOVE_CONTAINER)
 }

@@ -23,6 +23,9 @@ func (v *visit) validate(ctx context.Context, p *part, req *api.ValidateContaine
 		},
 		judge: p.h.judgeValidation,
 	}, 0)
+	if !p.adjusts {
+		p.asked, p.result = true, r
+	}
 	if err := v.settle(p.h, r); err != nil {
 		v.fails(p, err)
 		return err.Error(), false

@@ -50,6 +50,8 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 	if h == nil {
 		return fmt.Errorf("%w: %q; known are %s", ErrUnknownPlugin, name, strings.Join(s.names(), ", "))
 	}
+	s.actions.Lock() // the guard and the loop hear of two operators in one order
+	defer s.actions.Unlock()
 	switch action {
 	case "restart":
 		if h.guard.State() == breaker.StateDisabled {
@@ -154,11 +156,8 @@ func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
 
 // afterBypassLocked tells the plugins the state again: they have missed whatever happened meanwhile.
 func (s *Supervisor) afterBypassLocked() {
-	if !s.conn.connected {
-		return // the next registration does
-	}
-	for _, h := range s.hosts {
-		h.post(plugin.RuntimeUp{Session: s.sessions})
+	if s.conn.connected { // else the next registration does
+		s.tellStateLocked()
 	}
 }
 

@@ -31,6 +31,7 @@ type (
 		Runtime, Version, NRIVersion string
 		RequestTimeout               time.Duration
 		Pods, Containers             int
+		Events                       string // subscribed to; older runtimes know fewer
 	}
 	// RuntimeUnavailable says that connecting failed; it is told once per different reason.
 	RuntimeUnavailable struct {
@@ -175,17 +176,21 @@ const eventQueue = 4096
 
 // emitter hands events to the sink without ever blocking whoever emits.
 type emitter struct {
-	ch   chan Event
-	lost lostCounter
+	ch     chan Event
+	lost   lostCounter
+	onLost func() // counts in the metrics
 }
 
-func newEmitter() *emitter { return &emitter{ch: make(chan Event, eventQueue)} }
+func newEmitter(onLost func()) *emitter {
+	return &emitter{ch: make(chan Event, eventQueue), onLost: onLost}
+}
 
 func (e *emitter) emit(ev Event) {
 	select {
 	case e.ch <- ev:
 	default:
 		e.lost.add()
+		e.onLost()
 	}
 }
 

@@ -35,8 +35,8 @@ func reasonOf(r plugin.Result) string {
 
 // fallback records that the plugin's work is missing from the event, and returns the error of the request if the failure policy says so.
 func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name naming, reason, detail string, took time.Duration) error {
-	action := actionIgnore
-	if h.policy.Fails(e) && !h.policy.Critical(pod) {
+	action, detail := actionIgnore, oneLine(detail)
+	if h.policy.Fails(e) && !h.policy.Critical(pod) && reason != breaker.ReasonBypass.String() { // a bypass makes everything a no-op
 		action = actionFail
 	}
 	h.met.fallback(action, reason)
@@ -108,6 +108,6 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 	h.met.fallback(actionIgnore, reason)
 	s.emit(Fallback{
 		Plugin: h.policy.Name, Team: h.policy.Team, NRIEvent: c.req.Event.PrettyName(), Namespace: c.name.namespace, Pod: c.name.pod,
-		Container: c.name.container, ContainerID: c.name.containerID, Action: actionIgnore, Reason: reason, Detail: r.detail, Took: r.took,
+		Container: c.name.container, ContainerID: c.name.containerID, Action: actionIgnore, Reason: reason, Detail: oneLine(r.detail), Took: r.took,
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-
-	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
 const (
@@ -74,29 +72,24 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 			s.selectContainer(ref, p, c)
 		}
 	}
-	s.mu.Lock()
-	s.sessions++
-	se.id = s.sessions
-	s.conn = connection{connected: true, since: now}
-	s.mu.Unlock()
+	for _, e := range diff.GoneContainers {
+		s.history.forget(e.Ref)
+	}
+	if !s.sessionBegan(se, now) {
+		return nil, nil // it ended meanwhile
+	}
 	info := s.runtimeInfo()
 	s.metrics.runtimeConnected(info)
 	nPods, nCtrs := s.store.Len()
 	s.emit(RuntimeConnected{
 		Runtime: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, RequestTimeout: info.RequestTimeout, Pods: nPods, Containers: nCtrs,
+		Events: se.mask.PrettyString(),
 	})
 	for _, w := range s.config.TimeoutWarnings(info.RequestTimeout) {
 		s.emit(ConfigProblem{Problem: w})
 	}
-	for _, e := range diff.GoneContainers {
-		s.history.forget(e.Ref)
-	}
-	for _, host := range s.hosts {
-		host.post(plugin.RuntimeUp{Session: se.id})
-	}
-	se.synced = true
 	s.updates.connected(se)
-	close(se.ready)
+	se.once.Do(func() { close(se.ready) })
 	return nil, nil
 }
 

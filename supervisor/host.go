@@ -25,6 +25,7 @@ type host struct {
 	configured atomic.Bool  // mask is what the plugin said
 	mask       atomic.Int32 // events the plugin subscribed to; all until it is configured
 	view       atomic.Pointer[hostView]
+	denials    denials
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once
@@ -40,6 +41,7 @@ type host struct {
 	restarts int
 	sha256   string
 	lastErr  string
+	told     bool // lastErr says already why the incarnation is about to be killed
 }
 
 // message is what the loop reads: an input of the machine, and what comes with it.

@@ -176,6 +176,9 @@ func (h *host) phaseChanged(e plugin.PhaseChanged) {
 		h.settle()
 	case plugin.Starting, plugin.Ready, plugin.Draining:
 	}
+	if e.To == plugin.Backoff || e.To == plugin.CrashLoop || e.To == plugin.Disabled {
+		h.explainDown()
+	}
 	h.met.phase(e.To)
 	h.publish()
 	h.sup.emit(PhaseChanged{Plugin: h.policy.Name, Team: h.policy.Team, From: e.From.String(), To: e.To.String(), PID: h.pid()})

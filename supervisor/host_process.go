@@ -95,12 +95,13 @@ func (h *host) exited(r *running) {
 	}
 	h.remember(rec)
 	h.met.exited(x.Reason)
-	if x.Reason != "stopped" {
+	if x.Reason != "stopped" && !h.told {
 		h.lastErr = x.Detail
 		if n := len(x.Output); n > 0 {
 			h.lastErr += ": " + oneLine(x.Output[n-1])
 		}
 	}
+	h.told = false
 	h.sup.emit(PluginExited{Plugin: h.policy.Name, Team: h.policy.Team, PID: r.inst.PID(), Exit: x})
 	h.run = nil
 	h.publish()
@@ -159,7 +160,7 @@ func (h *host) watchHealth(r *running) {
 		}
 		failed++
 		if failed >= spec.FailureThreshold {
-			h.box.put(message{in: plugin.HealthFailed{Inc: r.inc}, fn: func() { h.lastErr = "health: " + err.Error() }})
+			h.box.put(message{in: plugin.HealthFailed{Inc: r.inc}, fn: func() { h.lastErr, h.told = "health: "+err.Error(), true }})
 			failed = 0
 		}
 	}

@@ -87,7 +87,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		defer cancel()
 		updates, err := r.inst.Synchronize(ctx, snap.pods, snap.ctrs)
 		if out, ok := errors.AsType[*wire.NotInterestedError](wire.Decode(err)); ok {
-			h.leaveOut(out, snap)
+			snap.refs = h.leaveOut(out, snap)
 			err = nil
 		}
 		if err != nil {
@@ -111,18 +111,35 @@ func (h *host) synchronize(e plugin.Synchronize) {
 	})
 }
 
-// leaveOut takes back the selection of what the plugin does not want to hear of.
-func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) {
-	for _, r := range snap.refs {
-		if slices.Contains(out.Pods, r.Pod) || r.Container != "" && slices.Contains(out.Containers, r.Container) {
-			h.sup.store.Unpin(store.Ref(r), h.policy.Name)
-		}
+// explainDown records the work that is missing from containers created while the supervisor was away, for a plugin that does not come up to be told of them.
+func (h *host) explainDown() {
+	var refs []plugin.Ref
+	_, ctrs, _ := h.sup.store.Snapshot(h.policy.Name)
+	for _, c := range ctrs {
+		refs = append(refs, plugin.Ref(h.sup.store.Resolve(nil, c)))
 	}
+	h.sup.explainUnexplained(h, refs)
+}
+
+// leaveOut takes back the selection of what the plugin does not want to hear of, and returns what is left.
+func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) []plugin.Ref {
+	return slices.DeleteFunc(snap.refs, func(r plugin.Ref) bool {
+		ref := store.Ref(r)
+		switch {
+		case slices.Contains(out.Pods, r.Pod):
+			ref.Container = ""
+		case r.Container != "" && slices.Contains(out.Containers, r.Container):
+		default:
+			return false
+		}
+		h.sup.store.Unpin(ref, h.policy.Name)
+		return true
+	})
 }
 
 func (h *host) syncFailed(e plugin.Synchronize, err error) {
 	h.sup.emit(PluginSyncFailed{Plugin: h.policy.Name, Team: h.policy.Team, Err: err.Error()})
-	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync}, fn: func() { h.lastErr = err.Error() }})
+	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync}, fn: func() { h.lastErr, h.told = err.Error(), true }})
 }
 
 // configure hands the plugin its configuration and returns the events it subscribes to.

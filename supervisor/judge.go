@@ -33,9 +33,9 @@ func (h *host) judgeError(err error) verdict {
 	switch {
 	case errors.As(decoded, &no):
 		if h.policy.MayReject() {
-			return verdict{outcome: breaker.OutcomeRejected, detail: no.Reason}
+			return verdict{outcome: breaker.OutcomeRejected, detail: oneLine(no.Reason)}
 		}
-		return verdict{outcome: breaker.OutcomeError, detail: "it rejected without permissions.reject: " + no.Reason}
+		return verdict{outcome: breaker.OutcomeError, detail: "it rejected without permissions.reject: " + oneLine(no.Reason)}
 	case errors.As(decoded, &out):
 		return verdict{outcome: breaker.OutcomeSuccess, reply: optOut{scope: out.Scope}}
 	case disconnected(err):
@@ -44,13 +44,13 @@ func (h *host) judgeError(err error) verdict {
 	st, _ := status.FromError(err)
 	switch st.Code() {
 	case codes.DeadlineExceeded:
-		return verdict{outcome: breaker.OutcomeTimeout, detail: "it gave up at its deadline: " + st.Message()}
+		return verdict{outcome: breaker.OutcomeTimeout, detail: "it gave up at its deadline: " + oneLine(st.Message())}
 	case codes.Unimplemented: // "not interested", by NRI's habit
 		return verdict{outcome: breaker.OutcomeSuccess}
 	default:
 	}
 	if h.policy.MayReject() && !h.sdk() {
-		return verdict{outcome: breaker.OutcomeRejected, detail: st.Message()} // a stock plugin has no other way to say no
+		return verdict{outcome: breaker.OutcomeRejected, detail: oneLine(st.Message())} // a stock plugin has no other way to say no
 	}
 	return verdict{outcome: breaker.OutcomeError, detail: oneLine(st.Message())}
 }
@@ -82,8 +82,11 @@ func (h *host) judgeEvent(_ any, err error) verdict {
 	return verdict{outcome: breaker.OutcomeSuccess}
 }
 
-// judgeCreate checks a reply to CreateContainer: shape, permissions, scope. What passes can be merged.
-func (h *host) judgeCreate(ref store.Ref) func(any, error) verdict {
+// notInterestedAnnotation is how a stock plugin opts out in its adjustment: container or pod. It is never forwarded.
+const notInterestedAnnotation = "nri-supervisor.dev/not-interested"
+
+// judgeCreate checks a reply to CreateContainer: shape, permissions, scope. What passes can be merged. earlier knows what the plugins before this one set.
+func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) verdict {
 	return func(reply any, err error) verdict {
 		if err != nil {
 			return h.judgeError(err)
@@ -95,11 +98,22 @@ func (h *host) judgeCreate(ref store.Ref) func(any, error) verdict {
 		if v, bad := tooLarge(rpl); bad {
 			return v
 		}
+		if scope, marked := rpl.GetAdjust().GetAnnotations()[notInterestedAnnotation]; marked {
+			delete(rpl.GetAdjust().GetAnnotations(), notInterestedAnnotation)
+			if s := wire.Scope(scope); !h.sdk() && (s == wire.ScopePod || s == wire.ScopeContainer) {
+				return verdict{outcome: breaker.OutcomeSuccess, reply: optOut{scope: s}}
+			}
+		}
 		if err := checkAdjustment(rpl.GetAdjust()); err != nil {
-			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: err.Error()}
+			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}
 		}
 		if f := h.policy.Forbidden(rpl.GetAdjust()); len(f) > 0 {
 			return forbidden(f)
+		}
+		if f := earlier.removedBy(rpl.GetAdjust()); len(f) > 0 {
+			v := forbidden(f)
+			v.detail = "it removes what another plugin set, which needs permissions.override: " + strings.Join(v.fields, ", ")
+			return v
 		}
 		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
 		if bad {
@@ -107,7 +121,7 @@ func (h *host) judgeCreate(ref store.Ref) func(any, error) verdict {
 		}
 		rpl.Update = updates
 		if len(rpl.GetEvict()) > 0 {
-			h.sup.emit(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
+			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
 			rpl.Evict = nil
 		}
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
@@ -181,14 +195,14 @@ func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own
 	kept := updates[:0]
 	for _, u := range updates {
 		if err := checkUpdate(u); err != nil {
-			return nil, verdict{outcome: breaker.OutcomeInvalidResponse, detail: err.Error()}, true
+			return nil, verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}, true
 		}
 		if f := h.policy.ForbiddenUpdate(u); len(f) > 0 {
 			return nil, forbidden(f), true
 		}
 		if why := h.updateDenied(u.GetContainerId(), event, own); why != "" {
 			h.met.updates("reply", "denied")
-			h.sup.emit(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.GetContainerId(), Why: why})
 			continue
 		}
 		h.met.updates("reply", "accepted")

@@ -76,6 +76,7 @@ func (s *Supervisor) connect(ctx context.Context) {
 		}
 		if sess.synced {
 			wait.Reset()
+			mask = allEvents() // the next runtime may know more, and one refusal costs one attempt
 		}
 		if sess.configured && !sess.synced { // perhaps a runtime that refuses events it does not know
 			if mask == allEvents() {
@@ -97,13 +98,14 @@ func (s *Supervisor) connect(ctx context.Context) {
 type session struct {
 	sup        *Supervisor
 	mask       api.EventMask
-	id         uint64
 	stub       stub.Stub
 	budget     time.Duration   // of one request, from its arrival, less the margin
 	ctx        context.Context //nolint:containedctx // ends with the session; requests of the runtime belong to it
 	configured bool
-	synced     bool
-	ready      chan struct{} // closed by the runtime's Synchronize
+	synced     bool          // the runtime has told its state; under Supervisor.mu until run has returned
+	ended      bool          // under Supervisor.mu
+	ready      chan struct{} // closed by the runtime's first Synchronize
+	once       sync.Once
 	giveUp     bool
 	timeout    time.Duration // the runtime's, for one request
 	flow       flow
@@ -150,6 +152,7 @@ func (se *session) run(ctx context.Context) error {
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	startErr := (<-chan error)(started)
+	ready := (<-chan struct{})(se.ready)
 	for {
 		select {
 		case err := <-startErr:
@@ -159,9 +162,9 @@ func (se *session) run(ctx context.Context) error {
 			}
 			started <- nil
 			startErr = nil
-		case <-se.ready:
+		case <-ready:
 			limit.Stop()
-			se.ready = nil
+			ready = nil
 		case <-limit.C:
 			return fmt.Errorf("register: the runtime did not finish the registration in %s: %w", startLimit, context.DeadlineExceeded)
 		case <-closed:
@@ -212,22 +215,45 @@ func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", s.config.Supervisor.Runtime.Socket)
 }
 
+// sessionBegan tells the plugins that a runtime is there and its state known. It reports false when the session has ended already.
+func (s *Supervisor) sessionBegan(se *session, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if se.ended {
+		return false
+	}
+	se.synced = true
+	s.conn = connection{connected: true, since: now}
+	s.tellStateLocked()
+	return true
+}
+
+// tellStateLocked makes every plugin be told the state as it is now. Under mu, so that the beginnings and ends of sessions reach all plugins in one order.
+func (s *Supervisor) tellStateLocked() {
+	s.sessions++
+	for _, h := range s.hosts {
+		h.box.put(message{in: plugin.RuntimeUp{Session: s.sessions}, fn: func() {
+			if p := h.machine.Phase(); p == plugin.Backoff || p == plugin.CrashLoop || p == plugin.Disabled {
+				h.explainDown()
+			}
+		}})
+	}
+}
+
 // sessionEnded tells the plugins that the runtime is gone.
 func (s *Supervisor) sessionEnded(se *session) {
 	s.mu.Lock()
-	was := s.conn.connected
-	s.conn.connected = false
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	se.ended = true
 	s.metrics.connected.Set(0)
 	if !se.synced {
 		return
 	}
+	s.conn.connected = false
 	for _, h := range s.hosts {
 		h.post(plugin.RuntimeDown{})
 	}
-	if was {
-		s.emit(RuntimeLost{Reason: "the connection ended"})
-	}
+	s.emit(RuntimeLost{Reason: "the connection ended"})
 }
 
 // noteUnavailable remembers why the runtime cannot be reached, and says so once per different reason.

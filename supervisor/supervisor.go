@@ -55,6 +55,7 @@ type Supervisor struct {
 
 	runtime     atomic.Pointer[RuntimeInfo]
 	manual      manual
+	actions     sync.Mutex   // held during a manual action
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
 	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
 	bypassTimer *time.Timer
@@ -75,10 +76,11 @@ func New(o Options) *Supervisor {
 		o.Sink = func(Event) {}
 	}
 	s := &Supervisor{
-		opts: o, config: o.Config, launcher: o.Launcher, events: newEmitter(), store: store.New(), merge: merge.NewEngine(),
+		opts: o, config: o.Config, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
 		byName: map[string]*host{}, started: time.Now(),
 	}
 	s.metrics = newMetrics(o.Registry, s)
+	s.events = newEmitter(s.metrics.dropped.Inc)
 	s.history = newHistory(o.Loaded, o.State)
 	s.updates = newUpdater(s)
 	s.stopCtx, s.stopNow = context.WithCancel(context.Background())

@@ -2,9 +2,11 @@ package supervisor
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -12,6 +14,8 @@ import (
 const (
 	// updateEvery is the shortest time between two unsolicited requests to the runtime, which takes its node-wide lock for each.
 	updateEvery = 100 * time.Millisecond
+	// updateSize is the most bytes of one update: a typical one has a hundred, and a request of a hundred must fit into one message.
+	updateSize = replyLimit / 2
 	// updateBatch is the most containers that one request names; updateBacklog the most that wait. A node has a few hundred containers.
 	updateBatch, updateBacklog = 100, 4096
 	// updateLimit is how long the runtime may take for one request. NRI's stub has no limit of its own.
@@ -19,11 +23,12 @@ const (
 )
 
 // updater sends the unsolicited updates of hosted plugins to the runtime: never inside an event (containerd would deadlock until its timeout), one request at a time, the
-// latest update of a container only.
+// updates of one plugin for one container joined into one.
 type updater struct {
-	sup  *Supervisor
-	box  *mailbox[updateMessage]
-	quit chan struct{}
+	sup     *Supervisor
+	box     *mailbox[updateMessage]
+	quit    chan struct{}
+	waiting atomic.Int64 // updates accepted and not sent yet
 }
 
 // updateMessage is one of: updates of a plugin, or a new session.
@@ -33,9 +38,10 @@ type updateMessage struct {
 	session *session
 }
 
-type pendingUpdate struct {
-	h *host
-	u *api.ContainerUpdate
+// updateKey is what updates are joined by: different plugins' updates of one container stay apart, as if each were attached to the runtime.
+type updateKey struct {
+	h         *host
+	container string
 }
 
 func newUpdater(s *Supervisor) *updater {
@@ -53,26 +59,39 @@ func (u *updater) request(h *host) func(context.Context, []*api.ContainerUpdate)
 func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate) {
 	var ok []*api.ContainerUpdate
 	for _, up := range updates {
-		why := ""
-		if err := checkUpdate(up); err != nil {
-			why = err.Error()
-		} else if f := h.policy.ForbiddenUpdate(up); len(f) > 0 {
-			why = forbidden(f).detail
-		} else {
-			why = h.updateDenied(up.GetContainerId(), store.Ref{}, false)
-		}
-		if why != "" {
+		if why := u.refusal(h, up); why != "" {
 			h.met.updates("unsolicited", "denied")
-			u.sup.emit(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: up.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: up.GetContainerId(), Why: why})
 			failed = append(failed, up)
 			continue
 		}
+		u.waiting.Add(1)
 		ok = append(ok, up)
 	}
 	if len(ok) > 0 {
 		u.box.put(updateMessage{h: h, updates: ok})
 	}
 	return failed
+}
+
+// refusal says why an update is not taken, or nothing.
+func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
+	if err := checkUpdate(up); err != nil {
+		return oneLine(err.Error())
+	}
+	if f := h.policy.ForbiddenUpdate(up); len(f) > 0 {
+		return forbidden(f).detail
+	}
+	if why := h.updateDenied(up.GetContainerId(), store.Ref{}, false); why != "" {
+		return why
+	}
+	if proto.Size(up) > updateSize {
+		return "the update is larger than a request to the runtime may be"
+	}
+	if u.waiting.Load() >= updateBacklog {
+		return "too many updates wait for the runtime"
+	}
+	return ""
 }
 
 // connected says which session requests go to from now on.
@@ -82,8 +101,8 @@ func (u *updater) stop() { close(u.quit) }
 
 // run sends until stop.
 func (u *updater) run() {
-	pending := map[string]pendingUpdate{}
-	var order []string
+	pending := map[updateKey]*api.ContainerUpdate{}
+	var order []updateKey
 	var se *session
 	var buf []updateMessage
 	var due <-chan time.Time
@@ -106,10 +125,10 @@ func (u *updater) run() {
 			}
 		case <-due:
 			due = nil
-			n := min(len(order), updateBatch)
-			u.send(se, pending, order[:n])
+			var now []updateKey
+			now, order = pick(pending, order)
+			u.send(se, pending, now)
 			sent = time.Now()
-			order = order[n:]
 			if len(order) > 0 {
 				due = time.After(updateEvery)
 			}
@@ -117,32 +136,63 @@ func (u *updater) run() {
 	}
 }
 
-func (u *updater) queue(pending map[string]pendingUpdate, order []string, m updateMessage) []string {
+// queue adds the updates of a message; a second one of the same plugin for the same container is joined to the first.
+func (u *updater) queue(pending map[updateKey]*api.ContainerUpdate, order []updateKey, m updateMessage) []updateKey {
 	for _, up := range m.updates {
-		id := up.GetContainerId()
-		if _, known := pending[id]; !known {
-			if len(order) >= updateBacklog {
-				m.h.met.updates("unsolicited", "dropped")
-				u.sup.emit(UpdateFailed{Plugin: m.h.policy.Name, Team: m.h.policy.Team, ContainerID: id, Err: "too many updates wait"})
-				continue
-			}
-			order = append(order, id)
+		k := updateKey{h: m.h, container: up.GetContainerId()}
+		if old, known := pending[k]; known {
+			pending[k] = join(old, up)
+			u.waiting.Add(-1)
+			continue
 		}
-		pending[id] = pendingUpdate{h: m.h, u: up}
+		order = append(order, k)
+		pending[k] = up
 	}
 	return order
 }
 
-// send makes one request and returns when the runtime answered, the session ended, or the limit is over.
-func (u *updater) send(se *session, pending map[string]pendingUpdate, ids []string) {
-	updates := make([]*api.ContainerUpdate, 0, len(ids))
-	owner := make(map[string]*host, len(ids))
-	for _, id := range ids {
-		p := pending[id]
-		delete(pending, id)
-		updates = append(updates, p.u)
-		owner[id] = p.h
+// join lays a later update over an earlier one: what the later one does not set stays.
+func join(old, later *api.ContainerUpdate) *api.ContainerUpdate {
+	out := proto.CloneOf(old)
+	if r := out.GetLinux().GetResources(); r != nil && len(later.GetLinux().GetResources().GetHugepageLimits()) > 0 {
+		r.HugepageLimits = nil // a list is replaced, not lengthened
 	}
+	if r := out.GetLinux().GetResources(); r != nil && len(later.GetLinux().GetResources().GetDevices()) > 0 {
+		r.Devices = nil
+	}
+	proto.Merge(out, later)
+	out.IgnoreFailure = later.GetIgnoreFailure()
+	return out
+}
+
+// pick takes the updates of the next request: the oldest, each container once, as many as fit.
+func pick(pending map[updateKey]*api.ContainerUpdate, order []updateKey) (now, later []updateKey) {
+	size := 0
+	taken := map[string]bool{}
+	for i, k := range order {
+		n := proto.Size(pending[k]) + 16 // the entry's own tag and length
+		if len(now) == updateBatch || size+n > replyLimit {
+			return now, append(later, order[i:]...)
+		}
+		if taken[k.container] {
+			later = append(later, k)
+			continue
+		}
+		taken[k.container] = true
+		size += n
+		now = append(now, k)
+	}
+	return now, later
+}
+
+// send makes one request and returns when the runtime answered, the session ended, or the limit is over.
+func (u *updater) send(se *session, pending map[updateKey]*api.ContainerUpdate, keys []updateKey) {
+	updates := make([]*api.ContainerUpdate, 0, len(keys))
+	for _, k := range keys {
+		updates = append(updates, pending[k])
+		delete(pending, k)
+	}
+	u.waiting.Add(-int64(len(keys)))
 	type answer struct {
 		failed []*api.ContainerUpdate
 		err    error
@@ -166,18 +216,19 @@ func (u *updater) send(se *session, pending map[string]pendingUpdate, ids []stri
 	for _, f := range a.failed {
 		bad[f.GetContainerId()] = true
 	}
-	for _, up := range updates {
-		id := up.GetContainerId()
-		h := owner[id]
+	for _, k := range keys {
 		switch {
 		case a.err != nil:
-			h.met.updates("unsolicited", "failed")
-			u.sup.emit(UpdateFailed{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: id, Err: oneLine(a.err.Error())})
-		case bad[id]:
-			h.met.updates("unsolicited", "failed")
-			u.sup.emit(UpdateFailed{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: id, Err: "the runtime refused it"})
+			u.failed(k, oneLine(a.err.Error()))
+		case bad[k.container]:
+			u.failed(k, "the runtime refused it")
 		default:
-			h.met.updates("unsolicited", "sent")
+			k.h.met.updates("unsolicited", "sent")
 		}
 	}
+}
+
+func (u *updater) failed(k updateKey, why string) {
+	k.h.met.updates("unsolicited", "failed")
+	u.sup.emit(UpdateFailed{Plugin: k.h.policy.Name, Team: k.h.policy.Team, ContainerID: k.container, Err: why})
 }

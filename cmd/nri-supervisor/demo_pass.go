@@ -20,6 +20,9 @@ const (
 	demoStartLimit = 20 * time.Second
 	// demoRecoveryLimit bounds how long the plugins may take to be back after their faults have ended: an overdue call, a restart and its backoff take about 3 s.
 	demoRecoveryLimit = 15 * time.Second
+	// demoTruthLimit bounds how long a plugin may take to know the truth. Removals reach it in the background; a container that was created while the plugin was being synchronized
+	// is told by the next synchronization, and there is at most one in 10 s (plugin.ResyncInterval).
+	demoTruthLimit = 15 * time.Second
 	// demoTick is how often something outside is looked at that gives no sign: metrics, a file.
 	demoTick = 50 * time.Millisecond
 	// demoProgressEvery is the time between two lines of progress.
@@ -298,9 +301,9 @@ func (p *demoPass) look(ctx context.Context) error {
 	return nil
 }
 
-// askKnown asks the plugin which containers exist, until it says what the runtime says: removals reach it in the background.
+// askKnown asks the plugin which containers exist, until it says what the runtime says.
 func (p *demoPass) askKnown(ctx context.Context, pl demoPlugin) error {
-	limit, cancel := context.WithTimeout(ctx, 5*time.Second)
+	limit, cancel := context.WithTimeout(ctx, demoTruthLimit)
 	defer cancel()
 	probe, want := p.pods[p.probes[pl.name]], p.liveOf(pl)
 	err := p.until(limit, pl.name+" to know what exists", func() (bool, error) {

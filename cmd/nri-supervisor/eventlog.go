@@ -58,6 +58,7 @@ func line(ev supervisor.Event) entry {
 		return entry{info, "registered with the runtime", []zap.Field{
 			zap.String("runtime", e.Runtime), zap.String("runtimeVersion", e.Version), zap.String("nriVersion", e.NRIVersion),
 			zap.Duration("requestTimeout", e.RequestTimeout), zap.Int("pods", e.Pods), zap.Int("containers", e.Containers),
+			zap.String("events", e.Events),
 		}}
 	case supervisor.RuntimeUnavailable:
 		return entry{warn, "runtime not reachable", []zap.Field{
