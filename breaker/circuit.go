@@ -38,7 +38,7 @@ type circuit struct {
 	era   uint64 // a verdict on a call from another era is not counted
 
 	// Counted while closed, and kept for show until it closes again.
-	consecutive uint32
+	consecutive series
 	calls       window
 
 	openFor   time.Duration // the latest opening
@@ -54,6 +54,7 @@ type circuit struct {
 
 func (c *circuit) init(cfg *Config, now time.Time) {
 	c.cfg = cfg
+	c.consecutive = series{}
 	c.calls = newWindow(cfg.RatioWindow, now)
 	c.renew()
 }
@@ -102,7 +103,7 @@ func (c *circuit) admit() (done func(error)) {
 
 // report counts the verdict of a call that was admitted in this era, and returns
 // the state that it leads to and why.
-func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) (State, Cause) {
+func (c *circuit) report(done func(error), kind string, v Verdict, slow bool, now time.Time) (State, Cause) {
 	probe := c.state == StateHalfOpen
 	if probe && slow && c.needsFast && v == VerdictGood {
 		v = VerdictBad // a slow answer is no cure for slowness
@@ -112,11 +113,11 @@ func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) 
 		done(errExcluded)
 		return c.state, CauseNone
 	case VerdictGood:
-		c.count(tally{good: 1, slow: one(slow)}, now)
+		c.count(kind, tally{good: 1, slow: one(slow)}, now)
 		c.good(slow)
 		done(nil)
 	case VerdictBad:
-		c.count(tally{bad: 1, slow: one(slow)}, now)
+		c.count(kind, tally{bad: 1, slow: one(slow)}, now)
 		done(errBad)
 	}
 	switch state := c.follow(); {
@@ -133,14 +134,11 @@ func (c *circuit) report(done func(error), v Verdict, slow bool, now time.Time) 
 }
 
 // count takes a call into the counts of the closed state.
-func (c *circuit) count(t tally, now time.Time) {
+func (c *circuit) count(kind string, t tally, now time.Time) {
 	if c.state != StateClosed {
 		return
 	}
-	c.consecutive += t.bad
-	if t.good > 0 {
-		c.consecutive = 0
-	}
+	c.consecutive.add(kind, t)
 	c.calls.add(now, t)
 }
 
@@ -158,7 +156,7 @@ func (c *circuit) follow() State {
 
 // failed returns which rule about failures a bad call has just broken, if any.
 func (c *circuit) failed(now time.Time) Cause {
-	if c.cfg.ConsecutiveFailures > 0 && c.consecutive >= c.cfg.ConsecutiveFailures {
+	if c.cfg.ConsecutiveFailures > 0 && c.consecutive.longest() >= c.cfg.ConsecutiveFailures {
 		return CauseConsecutiveFailures
 	}
 	sum := c.calls.sum(now)
@@ -225,7 +223,7 @@ func (c *circuit) close() {
 
 // forget drops what was counted while closed.
 func (c *circuit) forget() {
-	c.consecutive = 0
+	clear(c.consecutive)
 	c.calls.clear()
 }
 

@@ -6,7 +6,7 @@ import "time"
 // or negative switch their rule off, except where a default is named: those
 // values have no sensible "off". A Config is a plain value and safe to copy.
 type Config struct {
-	// ConsecutiveFailures opens the breaker after that many bad calls without
+	// ConsecutiveFailures opens the breaker after that many bad calls of one event without
 	// a good one in between. 0 = off.
 	ConsecutiveFailures uint32
 

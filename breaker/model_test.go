@@ -47,7 +47,7 @@ func newPair(t *testing.T, seed uint64) *pair {
 	p := &pair{t: t, calm: seed%2 == 0, rng: rand.New(rand.NewPCG(seed, 0)), era: new(int)}
 	jitter := rand.New(rand.NewPCG(seed, 1))
 	p.g = breaker.New(cfg, jitter.Float64, func(tr breaker.Transition) { p.log = append(p.log, tr) })
-	p.w = &twin{cfg: cfg, pods: map[string]*twinPod{}}
+	p.w = &twin{cfg: cfg, pods: map[string]*twinPod{}, consecutive: map[string]uint32{}}
 	return p
 }
 
@@ -186,7 +186,7 @@ func (p *pair) onProcess() {
 		p.w.disown()
 		p.w.down = false
 		if newVersion {
-			p.w.pods, p.w.consecutive, p.w.window = map[string]*twinPod{}, 0, nil
+			p.w.pods, p.w.consecutive, p.w.window = map[string]*twinPod{}, map[string]uint32{}, nil
 		}
 		if p.w.auto == breaker.StateOpen {
 			p.w.auto = breaker.StateHalfOpen
@@ -276,9 +276,13 @@ func (p *pair) check() {
 	if got := p.g.Snapshot(); got.State != s.State || got.GoodCalls != s.GoodCalls || got.Bad != s.Bad {
 		p.fatalf("reading changed the snapshot from %+v to %+v", s, got)
 	}
-	if s.ConsecutiveFailures != p.w.consecutive || int(s.Good+s.Bad) != len(p.w.window) || s.GoodCalls != p.w.good {
+	var longest uint32
+	for _, n := range p.w.consecutive {
+		longest = max(longest, n)
+	}
+	if s.ConsecutiveFailures != longest || int(s.Good+s.Bad) != len(p.w.window) || s.GoodCalls != p.w.good {
 		p.fatalf("counted %d in a row, %d in the window, %d good since; want %d, %d, %d",
-			s.ConsecutiveFailures, s.Good+s.Bad, s.GoodCalls, p.w.consecutive, len(p.w.window), p.w.good)
+			s.ConsecutiveFailures, s.Good+s.Bad, s.GoodCalls, longest, len(p.w.window), p.w.good)
 	}
 	unreturned := 0
 	for _, t := range p.tickets {

@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,6 +34,18 @@ func TestBreakerOpens(t *testing.T) {
 		})
 	}
 
+	onFakeTime(t, "a series is counted for each event: answers to another one do not end it", consecutive, func(b *bench) {
+		for i := range 3 {
+			b.wantState(breaker.StateClosed)
+			good := b.admitCall(breaker.Call{Pod: "p", Work: "RunPodSandbox/"})
+			good.End(breaker.OutcomeSuccess)
+			good.Returned()
+			bad := b.admitCall(breaker.Call{Pod: "p", Work: "CreateContainer/" + strconv.Itoa(i)})
+			bad.End(breaker.OutcomeTimeout)
+			bad.Returned()
+		}
+		b.wantState(breaker.StateOpen)
+	})
 	onFakeTime(t, "rare failures in a row open it however far apart", consecutive, func(b *bench) {
 		for range 3 {
 			b.call("", breaker.OutcomeTimeout)

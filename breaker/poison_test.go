@@ -42,7 +42,7 @@ func TestErrorCountsOncePerPod(t *testing.T) {
 		b.wantState(breaker.StateClosed)
 		b.callAt("poison", "CreateContainer/main", breaker.OutcomeSuccess, 0)
 		b.callAt("poison", "CreateContainer/main", breaker.OutcomeError, 0)
-		b.call("other", breaker.OutcomeError)
+		b.callAt("other", "CreateContainer/side", breaker.OutcomeError, 0)
 		b.wantState(breaker.StateOpen)
 	})
 	onFakeTime(t, "the second error of a pod releases the probe without closing", cfg, func(b *bench) {

@@ -24,7 +24,7 @@ type Snapshot struct {
 	// Good and Bad are the calls in the window, Slow those of both that were
 	// slow. They start again when the breaker closes.
 	Good, Bad, Slow uint32
-	// ConsecutiveFailures since the last good call, or before the opening.
+	// ConsecutiveFailures is the longest series of bad calls of one event, now or before the opening.
 	ConsecutiveFailures uint32
 	// GoodCalls since the latest opening; at 10 the open time starts over.
 	GoodCalls int
@@ -69,7 +69,7 @@ func (g *Guard) Snapshot() Snapshot {
 		Good:                sum.good,
 		Bad:                 sum.bad,
 		Slow:                sum.slow,
-		ConsecutiveFailures: c.consecutive,
+		ConsecutiveFailures: c.consecutive.longest(),
 		GoodCalls:           c.goodCalls,
 		Busy:                g.inflight != nil,
 		Quarantined:         g.pods.list(now),

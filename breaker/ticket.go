@@ -151,7 +151,7 @@ func (t *Ticket) End(o Outcome) {
 		end = t.back
 	}
 	slow := v != VerdictExcluded && g.cfg.SlowCall > 0 && end.Sub(t.start) >= g.cfg.SlowCall
-	state, cause := g.circuit.report(t.done, v, slow, now)
+	state, cause := g.circuit.report(t.done, kindOf(t.call.Work), v, slow, now)
 	if state == g.circuit.state {
 		return
 	}

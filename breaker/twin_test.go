@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"strings"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
@@ -18,7 +19,7 @@ type twin struct {
 	until       time.Time
 	openings    int // doublings so far
 	good        int
-	consecutive uint32
+	consecutive map[string]uint32 // by event
 	window      []twinCall
 	moreThan    bool // something else than health and exits opened it
 	slowness    bool
@@ -74,7 +75,7 @@ func (w *twin) open(took time.Duration, cause breaker.Cause) {
 }
 
 func (w *twin) close() {
-	w.auto, w.probe, w.consecutive, w.window = breaker.StateClosed, nil, 0, nil
+	w.auto, w.probe, w.consecutive, w.window = breaker.StateClosed, nil, map[string]uint32{}, nil
 	w.moreThan, w.slowness, w.down = false, false, false
 }
 
@@ -182,10 +183,10 @@ func (w *twin) end(t *twinTicket, o breaker.Outcome, current bool) breaker.Cause
 	if t.returned {
 		took = t.back.Sub(t.start)
 	}
-	return w.count(verdict == breaker.VerdictBad, took >= w.cfg.SlowCall)
+	return w.count(t.work, verdict == breaker.VerdictBad, took >= w.cfg.SlowCall)
 }
 
-func (w *twin) count(bad, slow bool) breaker.Cause {
+func (w *twin) count(work string, bad, slow bool) breaker.Cause {
 	if !bad && !slow {
 		w.good++
 		if w.good >= 10 {
@@ -210,12 +211,13 @@ func (w *twin) count(bad, slow bool) breaker.Cause {
 			slows++
 		}
 	}
-	w.consecutive++
+	event := strings.Split(work, "/")[0]
+	w.consecutive[event]++
 	if !bad {
-		w.consecutive = 0
+		w.consecutive[event] = 0
 	}
 	switch {
-	case bad && w.consecutive >= w.cfg.ConsecutiveFailures:
+	case bad && w.consecutive[event] >= w.cfg.ConsecutiveFailures:
 		return breaker.CauseConsecutiveFailures
 	case bad && n >= float64(w.cfg.RatioMinimumCalls) && bads/n >= w.cfg.FailureRatio:
 		return breaker.CauseFailureRatio
