@@ -211,7 +211,7 @@ func (w *twin) count(work string, bad, slow bool) breaker.Cause {
 			slows++
 		}
 	}
-	event := strings.Split(work, "/")[0]
+	event, _, _ := strings.Cut(work, "/")
 	w.consecutive[event]++
 	if !bad {
 		w.consecutive[event] = 0
