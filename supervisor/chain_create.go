@@ -171,6 +171,11 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 				return nil, err
 			}
 		}
+		if again, err := v.overridden(parts); err != nil {
+			return nil, err
+		} else if again {
+			continue
+		}
 		if proto.Size(res.Reply) <= replyLimit {
 			for _, p := range parts {
 				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {
@@ -183,6 +188,32 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			return nil, err
 		}
 	}
+}
+
+// overridden drops replies that remove what an earlier plugin's reply sets, where they were made at once and could not be judged in order. It reports whether to merge again.
+func (v *visit) overridden(parts []*part) (again bool, err error) {
+	var earlier setFields
+	for _, p := range parts {
+		rpl, ok := p.result.reply.(*api.CreateContainerResponse)
+		if !ok {
+			continue
+		}
+		f := earlier.removedBy(rpl.GetAdjust())
+		if len(f) == 0 {
+			earlier.add(rpl.GetAdjust())
+			continue
+		}
+		bad := overriding(f)
+		p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+		p.result = callResult{
+			Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeForbidden}, took: p.result.took, detail: bad.detail, fields: bad.fields,
+		}
+		p.err, again = v.settle(p.h, p.result), true
+		if p.err != nil {
+			return true, p.err
+		}
+	}
+	return again, nil
 }
 
 // conflict: the plugin's whole reply was dropped because an earlier one set the same.

@@ -139,7 +139,7 @@ func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
 			continue
 		}
 		sel.h.notify(delivery{
-			event: ev, ref: e.Ref, podKey: podKey(e.Pod), judge: sel.h.judgeEvent,
+			event: ev, ref: e.Ref, podKey: podKey(e.Pod), judge: sel.h.judgeEvent, quiet: true, // what became of the creation is recorded
 			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId()},
 			invoke: func(c context.Context, p api.PluginService) (any, error) {
 				if ev == api.Event_REMOVE_POD_SANDBOX {

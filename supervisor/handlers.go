@@ -59,19 +59,16 @@ func (se *session) deadline(ctx context.Context) time.Time {
 func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
 	se := h.session
 	s := se.sup
+	s.syncs.Lock() // one after the other: a runtime that lost patience may come again while its first is still looked at
+	defer s.syncs.Unlock()
+	if s.sessionOver(se) {
+		return nil, nil // what a dead session listed is not the truth any more
+	}
 	now := time.Now()
 	s.store.DropSpared(now.Add(-unlistedSpared))
 	diff := s.store.Replace(pods, ctrs, now, now.Add(-spareUnlisted))
 	s.history.synchronized(s, diff)
-	for _, p := range diff.NewPods {
-		s.selectPod(p)
-	}
-	for _, c := range diff.NewContainers {
-		ref := s.store.Resolve(nil, c)
-		if p, ok := s.store.Pod(ref.Pod); ok {
-			s.selectContainer(ref, p, c)
-		}
-	}
+	s.selectUnpinned(pods, ctrs)
 	for _, e := range diff.GoneContainers {
 		s.history.forget(e.Ref)
 	}

@@ -26,6 +26,7 @@ type host struct {
 	mask       atomic.Int32 // events the plugin subscribed to; all until it is configured
 	view       atomic.Pointer[hostView]
 	denials    denials
+	backlog    backlog // of its unsolicited updates
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once

@@ -82,6 +82,9 @@ func (h *host) judgeEvent(_ any, err error) verdict {
 	return verdict{outcome: breaker.OutcomeSuccess}
 }
 
+// reservedAnnotations are the supervisor's own: a plugin that could write them could forge what is missing from a container.
+const reservedAnnotations = "nri-supervisor.dev/"
+
 // notInterestedAnnotation is how a stock plugin opts out in its adjustment: container or pod. It is never forwarded.
 const notInterestedAnnotation = "nri-supervisor.dev/not-interested"
 
@@ -104,6 +107,11 @@ func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) v
 				return verdict{outcome: breaker.OutcomeSuccess, reply: optOut{scope: s}}
 			}
 		}
+		for k := range rpl.GetAdjust().GetAnnotations() {
+			if strings.HasPrefix(api.ClearRemovalMarker(k), reservedAnnotations) {
+				return verdict{outcome: breaker.OutcomeForbidden, fields: []string{"Annotations"}, detail: "it sets an annotation of ours: " + oneLine(k)}
+			}
+		}
 		if err := checkAdjustment(rpl.GetAdjust()); err != nil {
 			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}
 		}
@@ -111,9 +119,7 @@ func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) v
 			return forbidden(f)
 		}
 		if f := earlier.removedBy(rpl.GetAdjust()); len(f) > 0 {
-			v := forbidden(f)
-			v.detail = "it removes what another plugin set, which needs permissions.override: " + strings.Join(v.fields, ", ")
-			return v
+			return overriding(f)
 		}
 		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
 		if bad {
@@ -186,6 +192,13 @@ func forbidden(fields []policy.Field) verdict {
 		v.fields = append(v.fields, string(f))
 	}
 	v.detail = "it sets what it was not granted: " + strings.Join(v.fields, ", ")
+	return v
+}
+
+// overriding is the verdict on a reply that removes what another hosted plugin set.
+func overriding(fields []policy.Field) verdict {
+	v := forbidden(fields)
+	v.detail = "it removes what another plugin set, which needs permissions.override: " + strings.Join(v.fields, ", ")
 	return v
 }
 

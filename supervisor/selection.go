@@ -32,6 +32,22 @@ func (s *Supervisor) containerSelection(ref store.Ref, p *api.PodSandbox, c *api
 	return s.selectContainer(ref, p, c)
 }
 
+// selectUnpinned takes the decisions that are still due for what the runtime lists.
+func (s *Supervisor) selectUnpinned(pods []*api.PodSandbox, ctrs []*api.Container) {
+	for _, p := range pods {
+		if known, ok := s.store.Pod(p.GetId()); ok {
+			s.podSelection(known)
+		}
+	}
+	for _, c := range ctrs {
+		ref := s.store.Resolve(nil, c)
+		p, hasPod := s.store.Pod(ref.Pod)
+		if known, ok := s.store.Container(ref); ok && hasPod {
+			s.containerSelection(ref, p, known)
+		}
+	}
+}
+
 func (s *Supervisor) selectPod(p *api.PodSandbox) []selected {
 	return s.decide(store.Ref{Pod: p.GetId()}, func(pl *policy.Plugin) policy.Decision { return pl.MatchPod(p) })
 }

@@ -68,6 +68,7 @@ func (s *Supervisor) connect(ctx context.Context) {
 	}
 	wait.Reset()
 	mask := allEvents()
+	unfinished := 0 // registrations in a row that ended between Configure and Synchronize
 	for ctx.Err() == nil {
 		sess := &session{sup: s, mask: mask}
 		err := sess.run(ctx)
@@ -78,7 +79,12 @@ func (s *Supervisor) connect(ctx context.Context) {
 			wait.Reset()
 			mask = allEvents() // the next runtime may know more, and one refusal costs one attempt
 		}
-		if sess.configured && !sess.synced { // perhaps a runtime that refuses events it does not know
+		if sess.configured && !sess.synced {
+			unfinished++
+		} else {
+			unfinished = 0
+		}
+		if unfinished > 0 && unfinished%2 == 0 { // twice is no accident: perhaps a runtime that refuses events it does not know
 			if mask == allEvents() {
 				mask = classicEvents()
 			} else {
@@ -226,6 +232,13 @@ func (s *Supervisor) sessionBegan(se *session, now time.Time) bool {
 	s.conn = connection{connected: true, since: now}
 	s.tellStateLocked()
 	return true
+}
+
+// sessionOver reports whether the session has ended.
+func (s *Supervisor) sessionOver(se *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return se.ended
 }
 
 // tellStateLocked makes every plugin be told the state as it is now. Under mu, so that the beginnings and ends of sessions reach all plugins in one order.

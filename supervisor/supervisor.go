@@ -56,6 +56,7 @@ type Supervisor struct {
 	runtime     atomic.Pointer[RuntimeInfo]
 	manual      manual
 	actions     sync.Mutex   // held during a manual action
+	syncs       sync.Mutex   // held while the state of a runtime is taken in
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
 	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
 	bypassTimer *time.Timer

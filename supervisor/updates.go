@@ -2,12 +2,14 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
@@ -16,8 +18,8 @@ const (
 	updateEvery = 100 * time.Millisecond
 	// updateSize is the most bytes of one update: a typical one has a hundred, and a request of a hundred must fit into one message.
 	updateSize = replyLimit / 2
-	// updateBatch is the most containers that one request names; updateBacklog the most that wait. A node has a few hundred containers.
-	updateBatch, updateBacklog = 100, 4096
+	// updateBatch is the most containers that one request names; updateBacklog the most updates of one plugin that wait. A node has a few hundred containers.
+	updateBatch, updateBacklog = 100, 1024
 	// updateLimit is how long the runtime may take for one request. NRI's stub has no limit of its own.
 	updateLimit = 5 * time.Second
 )
@@ -25,10 +27,9 @@ const (
 // updater sends the unsolicited updates of hosted plugins to the runtime: never inside an event (containerd would deadlock until its timeout), one request at a time, the
 // updates of one plugin for one container joined into one.
 type updater struct {
-	sup     *Supervisor
-	box     *mailbox[updateMessage]
-	quit    chan struct{}
-	waiting atomic.Int64 // updates accepted and not sent yet
+	sup  *Supervisor
+	box  *mailbox[updateMessage]
+	quit chan struct{}
 }
 
 // updateMessage is one of: updates of a plugin, or a new session.
@@ -42,6 +43,24 @@ type updateMessage struct {
 type updateKey struct {
 	h         *host
 	container string
+}
+
+// waitingUpdate is what one plugin wants of one container, and its encoded size in bytes.
+type waitingUpdate struct {
+	update *api.ContainerUpdate
+	size   int
+}
+
+// backlog is what one plugin's updates that wait for the runtime amount to. Safe for concurrent use; the zero value is ready for use.
+type backlog struct{ updates, bytes atomic.Int64 }
+
+func (b *backlog) add(updates, bytes int) {
+	b.updates.Add(int64(updates))
+	b.bytes.Add(int64(bytes))
+}
+
+func (b *backlog) full() bool {
+	return b.updates.Load() >= updateBacklog || b.bytes.Load() >= replyLimit
 }
 
 func newUpdater(s *Supervisor) *updater {
@@ -58,6 +77,11 @@ func (u *updater) request(h *host) func(context.Context, []*api.ContainerUpdate)
 // accept queues the updates that the plugin may make and returns the others.
 func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate) {
 	var ok []*api.ContainerUpdate
+	if len(updates) > updateBacklog { // no node has so many containers, and looking at each costs time
+		h.met.updates("unsolicited", "denied")
+		h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, Why: fmt.Sprintf("%d updates in one request; at most %d are looked at", len(updates), updateBacklog)})
+		failed, updates = updates[updateBacklog:], updates[:updateBacklog]
+	}
 	for _, up := range updates {
 		if why := u.refusal(h, up); why != "" {
 			h.met.updates("unsolicited", "denied")
@@ -65,7 +89,7 @@ func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api
 			failed = append(failed, up)
 			continue
 		}
-		u.waiting.Add(1)
+		h.backlog.add(1, proto.Size(up))
 		ok = append(ok, up)
 	}
 	if len(ok) > 0 {
@@ -76,6 +100,12 @@ func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api
 
 // refusal says why an update is not taken, or nothing.
 func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
+	if u.sup.bypassed() {
+		return "the supervisor is bypassed"
+	}
+	if st := h.guard.State(); st == breaker.StateForcedOpen || st == breaker.StateDisabled {
+		return "an operator has switched the plugin off (" + st.String() + ")"
+	}
 	if err := checkUpdate(up); err != nil {
 		return oneLine(err.Error())
 	}
@@ -88,8 +118,8 @@ func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
 	if proto.Size(up) > updateSize {
 		return "the update is larger than a request to the runtime may be"
 	}
-	if u.waiting.Load() >= updateBacklog {
-		return "too many updates wait for the runtime"
+	if h.backlog.full() {
+		return "too many updates of this plugin wait for the runtime"
 	}
 	return ""
 }
@@ -101,7 +131,7 @@ func (u *updater) stop() { close(u.quit) }
 
 // run sends until stop.
 func (u *updater) run() {
-	pending := map[updateKey]*api.ContainerUpdate{}
+	pending := map[updateKey]waitingUpdate{}
 	var order []updateKey
 	var se *session
 	var buf []updateMessage
@@ -137,16 +167,24 @@ func (u *updater) run() {
 }
 
 // queue adds the updates of a message; a second one of the same plugin for the same container is joined to the first.
-func (u *updater) queue(pending map[updateKey]*api.ContainerUpdate, order []updateKey, m updateMessage) []updateKey {
+func (u *updater) queue(pending map[updateKey]waitingUpdate, order []updateKey, m updateMessage) []updateKey {
 	for _, up := range m.updates {
 		k := updateKey{h: m.h, container: up.GetContainerId()}
-		if old, known := pending[k]; known {
-			pending[k] = join(old, up)
-			u.waiting.Add(-1)
+		n := proto.Size(up)
+		old, known := pending[k]
+		if !known {
+			order = append(order, k)
+			pending[k] = waitingUpdate{up, n}
 			continue
 		}
-		order = append(order, k)
-		pending[k] = up
+		joined := join(old.update, up)
+		if size := proto.Size(joined); size <= updateSize {
+			k.h.backlog.add(-1, size-old.size-n)
+			pending[k] = waitingUpdate{joined, size}
+			continue
+		}
+		k.h.backlog.add(-1, -n)
+		u.failed(k, "with what waits for the container already it is larger than a request to the runtime may be")
 	}
 	return order
 }
@@ -166,12 +204,12 @@ func join(old, later *api.ContainerUpdate) *api.ContainerUpdate {
 }
 
 // pick takes the updates of the next request: the oldest, each container once, as many as fit.
-func pick(pending map[updateKey]*api.ContainerUpdate, order []updateKey) (now, later []updateKey) {
+func pick(pending map[updateKey]waitingUpdate, order []updateKey) (now, later []updateKey) {
 	size := 0
 	taken := map[string]bool{}
 	for i, k := range order {
-		n := proto.Size(pending[k]) + 16 // the entry's own tag and length
-		if len(now) == updateBatch || size+n > replyLimit {
+		n := pending[k].size + 16 // the entry's own tag and length
+		if len(now) == updateBatch || len(now) > 0 && size+n > replyLimit {
 			return now, append(later, order[i:]...)
 		}
 		if taken[k.container] {
@@ -186,13 +224,14 @@ func pick(pending map[updateKey]*api.ContainerUpdate, order []updateKey) (now, l
 }
 
 // send makes one request and returns when the runtime answered, the session ended, or the limit is over.
-func (u *updater) send(se *session, pending map[updateKey]*api.ContainerUpdate, keys []updateKey) {
+func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []updateKey) {
 	updates := make([]*api.ContainerUpdate, 0, len(keys))
 	for _, k := range keys {
-		updates = append(updates, pending[k])
+		w := pending[k]
+		updates = append(updates, w.update)
 		delete(pending, k)
+		k.h.backlog.add(-1, -w.size)
 	}
-	u.waiting.Add(-int64(len(keys)))
 	type answer struct {
 		failed []*api.ContainerUpdate
 		err    error

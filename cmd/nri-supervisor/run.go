@@ -59,7 +59,6 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
-	defer func() { _ = log.Sync() }()
 	defer heedHangups(log)()
 	path, err := configPath(f.config)
 	if err != nil {
@@ -102,7 +101,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if err := db.Close(closeCtx); err != nil {
-			log.Error("state directory", zap.Error(err))
+			briefly(func() { log.Error("state directory", zap.Error(err)) })
 		}
 	}()
 	wait := spec.Startup.WaitForPlugins.Std()
@@ -169,4 +168,17 @@ func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
 		return false, fmt.Errorf("run directory: %w", err)
 	}
 	return true, nil
+}
+
+// briefly runs a write to the log that must not keep the process from ending when nobody reads the log.
+func briefly(write func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		write()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
 }
