@@ -44,6 +44,9 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 		se.sup.beginning.Store(ref, nil)
 		defer se.sup.beginning.Delete(ref)
 	}
+	if endsSomething(e) {
+		defer se.sup.stranger(ref)()
+	}
 	pod = se.sup.store.ObservePod(pod, time.Now())
 	sel := se.sup.podSelection(pod)
 	v := se.visit(ctx, e, ref, pod, nil)
@@ -67,6 +70,9 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 // container relays a container event that has no reply.
 func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandbox, ctr *api.Container, invoke ctrInvoke) error {
 	defer se.request(e)()
+	if endsSomething(e) {
+		defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
+	}
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -247,16 +248,18 @@ func (v *visit) dropLargest(parts []*part) error {
 	var worst *part
 	size := -1
 	for _, p := range parts {
-		if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
+		if rpl, ok := p.result.reply.(proto.Message); ok {
 			if n := proto.Size(rpl); n > size {
 				worst, size = p, n
 			}
 		}
 	}
-	if worst == nil {
-		return nil
+	if worst == nil { // each reply fits by itself, so what is left always fits in the end
+		return fmt.Errorf("nri-supervisor: the reply to %s does not fit into one message", v.event.PrettyName())
 	}
-	worst.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	if v.event == api.Event_CREATE_CONTAINER {
+		worst.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
+	}
 	worst.result = callResult{
 		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeInvalidResponse}, took: worst.result.took,
 		detail: "the replies of all plugins together exceed one message to the runtime, and this one is the largest",

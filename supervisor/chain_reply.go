@@ -7,7 +7,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
@@ -25,7 +24,8 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	parts, members := v.parts(sel)
 	call := func(ctx context.Context, i int, req *api.UpdateContainerRequest) *api.UpdateContainerResponse {
 		p := parts[i]
-		if !v.failing.Load() {
+		if !p.asked && !v.failing.Load() {
+			p.asked = true
 			p.result = v.ask(ctx, p.selected, delivery{
 				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeUpdate(v.ref),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.UpdateContainer(c, req) },
@@ -33,27 +33,35 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 			v.fails(p, v.settle(p.h, p.result))
 		}
 		rpl, _ := p.result.reply.(*api.UpdateContainerResponse)
-		return rpl
+		return proto.CloneOf(rpl)
 	}
-	res, err := v.sup.merge.UpdateContainer(ctx, members, &api.UpdateContainerRequest{Pod: o.Pod, Container: o.Container, LinuxResources: r}, call)
-	if err == nil {
-		err = failed(parts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	v.lost(parts, res.LostUpdates)
-	for _, d := range res.Dropped {
-		if err := v.conflict(parts, d); err != nil {
+	for {
+		res, err := v.sup.merge.UpdateContainer(ctx, members, &api.UpdateContainerRequest{Pod: o.Pod, Container: o.Container, LinuxResources: r}, call)
+		if err == nil {
+			err = failed(parts)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range res.Dropped {
+			if err := v.conflict(parts, d); err != nil {
+				return nil, err
+			}
+		}
+		if proto.Size(res.Reply) <= replyLimit {
+			v.lost(parts, res.LostUpdates)
+			return res.Reply.GetUpdate(), nil
+		}
+		if err := v.dropLargest(parts); err != nil {
 			return nil, err
 		}
 	}
-	return v.bounded(parts, res.Reply.GetUpdate()), nil
 }
 
 // stopContainer asks the selected plugins what to update when the container stops. A stop never fails because of a plugin.
 func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
 	defer se.request(api.Event_STOP_CONTAINER)()
+	defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	defer se.sup.store.SetStopped(o.Ref)
 	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
@@ -64,24 +72,35 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	parts, members := v.parts(sel)
 	call := func(ctx context.Context, i int, req *api.StopContainerRequest) *api.StopContainerResponse {
 		p := parts[i]
-		p.result = v.ask(ctx, p.selected, delivery{
-			event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v.ref),
-			invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
-		}, len(parts)-i-1)
-		_ = v.settle(p.h, p.result) // recorded; Stop* is always Ignore
+		if !p.asked {
+			p.asked = true
+			p.result = v.ask(ctx, p.selected, delivery{
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v.ref),
+				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
+			}, len(parts)-i-1)
+			_ = v.settle(p.h, p.result) // recorded; Stop* is always Ignore
+		}
 		rpl, _ := p.result.reply.(*api.StopContainerResponse)
-		return rpl
+		return proto.CloneOf(rpl)
 	}
-	res, err := v.sup.merge.StopContainer(ctx, members, &api.StopContainerRequest{Pod: o.Pod, Container: o.Container}, call)
-	if err != nil {
-		v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
-		return nil, nil
+	for {
+		res, err := v.sup.merge.StopContainer(ctx, members, &api.StopContainerRequest{Pod: o.Pod, Container: o.Container}, call)
+		if err != nil {
+			v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
+			return nil, nil
+		}
+		for _, d := range res.Dropped {
+			_ = v.conflict(parts, d)
+		}
+		if proto.Size(res.Reply) <= replyLimit {
+			v.lost(parts, res.LostUpdates)
+			return res.Reply.GetUpdate(), nil
+		}
+		if err := v.dropLargest(parts); err != nil {
+			v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
+			return nil, nil
+		}
 	}
-	v.lost(parts, res.LostUpdates)
-	for _, d := range res.Dropped {
-		_ = v.conflict(parts, d)
-	}
-	return v.bounded(parts, res.Reply.GetUpdate()), nil
 }
 
 // lost records updates with IgnoreFailure that an earlier plugin's made impossible. Upstream leaves such an update out without a word.
@@ -91,25 +110,6 @@ func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
 		h.met.updates("reply", "conflict")
 		v.sup.emit(UpdateFailed{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
 	}
-}
-
-// bounded leaves updates out when they do not fit into one message to the runtime.
-func (v *visit) bounded(parts []*part, updates []*api.ContainerUpdate) []*api.ContainerUpdate {
-	size := 0
-	for _, u := range updates {
-		size += proto.Size(u) + 16 // the entry's own tag and length
-	}
-	if size <= replyLimit {
-		return updates
-	}
-	for _, p := range parts {
-		if p.result.Delivered && p.result.Outcome == breaker.OutcomeSuccess {
-			p.result.Outcome = breaker.OutcomeInvalidResponse
-			p.result.detail = "the updates of all plugins together exceed one message to the runtime"
-			_ = v.settle(p.h, p.result)
-		}
-	}
-	return nil
 }
 
 // takeBack tells the plugins that know of a container's creation that it will not be, so that they free what they hold for it: who was asked, and who was synchronized meanwhile.

@@ -47,3 +47,16 @@ func (v *visit) forgotten(sel []selected) {
 		s.h.post(plugin.Removed{Ref: plugin.Ref(v.ref)})
 	}
 }
+
+// stranger returns what drops a pod that only the end of something made known: no later event would end it.
+func (s *Supervisor) stranger(ref store.Ref) (drop func()) {
+	if _, known := s.store.Pod(ref.Pod); known || ref.Pod == "" {
+		return func() {}
+	}
+	return func() { s.forgetPod(ref.Pod) }
+}
+
+// endsSomething reports whether the event is about the end of a pod or container.
+func endsSomething(e api.Event) bool {
+	return ends(e) || e == api.Event_STOP_CONTAINER || e == api.Event_STOP_POD_SANDBOX
+}

@@ -80,6 +80,7 @@ type call struct {
 	limit    time.Duration
 	result   verdict
 	answered bool
+	given    atomic.Bool // the same, for the worker: what comes now is late
 	quiet    bool
 }
 

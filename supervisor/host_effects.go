@@ -105,7 +105,13 @@ func (h *host) serve(r *running) {
 		case c := <-r.jobs:
 			ctx := r.inst.CallContext(context.Background(), c.sent.Add(c.limit))
 			reply, err := c.invoke(ctx, r.inst.Plugin())
-			v := c.judge(reply, err)
+			v := verdict{outcome: breaker.OutcomeSuccess} // of a late reply: it is discarded, so nothing in it counts
+			switch {
+			case !c.given.Load():
+				v = c.judge(reply, err)
+			case err != nil && disconnected(err):
+				v.outcome = breaker.OutcomeUnavailable
+			}
 			h.box.put(message{in: plugin.Returned{Inc: r.inc, ID: c.req.ID, Outcome: v.outcome}, reply: v})
 		}
 	}
@@ -149,6 +155,7 @@ func (h *host) answer(e plugin.Answer) {
 		h.sup.notified(h, c, res)
 	}
 	c.answered = true
+	c.given.Store(true)
 	if flying, ok := h.machine.Flying(); !ok || flying != e.ID {
 		delete(h.calls, e.ID) // else Back ends it
 	}
