@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -158,8 +160,14 @@ func (r *runner) end(cancel context.CancelFunc, ended <-chan error) error {
 
 // lost says why the stub ended without being asked to.
 func (r *runner) lost(err error) error {
-	if err == nil || errors.Is(err, ttrpc.ErrServerClosed) || errors.Is(err, ttrpc.ErrClosed) {
+	if err == nil {
 		return ErrConnectionLost
+	}
+	// How the end of the connection shows depends on what the stub was doing at that moment.
+	for _, end := range []error{ttrpc.ErrServerClosed, ttrpc.ErrClosed, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return ErrConnectionLost
+		}
 	}
 	return fmt.Errorf("run NRI stub: %w", err)
 }
