@@ -93,7 +93,7 @@ func faults() []fault {
 		{name: "error in Synchronize", sick: one("Synchronize error:no"), strike: killed, reasons: idle, exit: "signal"},
 		{name: "hang in Shutdown", sick: one("Shutdown hang"), works: true, stays: true},
 		{name: "stopped in a call", sick: hasty("CreateContainer stop"), reasons: hung, exit: "hung"},
-		{name: "stopped while idle", sick: []sick{{name: "sick", hasty: true, extra: quickHealth()}}, strike: stopped, reasons: hung, exit: "health"},
+		{name: "stopped while idle", sick: []sick{{name: "sick", hasty: true, extra: quickHealth()}}, strike: stopped, reasons: nil, exit: "health"},
 		{name: "unhealthy", sick: []sick{{name: "sick", actions: []string{"Health error:ill"}, extra: quickHealth()}}, reasons: nil, exit: "health"},
 		{name: "errors with each status", sick: statuses(), reasons: []string{"error", "timeout", "breaker_open"}},
 		{name: "an error", sick: one("CreateContainer error:no"), reasons: failing},
