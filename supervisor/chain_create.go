@@ -166,7 +166,6 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		if err != nil {
 			return nil, err
 		}
-		v.lost(parts, res.LostUpdates)
 		for _, d := range res.Dropped {
 			if err := v.conflict(parts, d); err != nil {
 				return nil, err
@@ -178,6 +177,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			continue
 		}
 		if proto.Size(res.Reply) <= replyLimit {
+			v.lost(parts, res.LostUpdates)
 			for _, p := range parts {
 				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {
 					p.h.met.adjusted(policy.FieldsOf(rpl.GetAdjust()))
@@ -204,14 +204,9 @@ func (v *visit) overridden(parts []*part) (again bool, err error) {
 			earlier.add(rpl.GetAdjust())
 			continue
 		}
-		bad := overriding(f)
-		p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
-		p.result = callResult{
-			Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeForbidden}, took: p.result.took, detail: bad.detail, fields: bad.fields,
-		}
-		p.err, again = v.settle(p.h, p.result), true
-		if p.err != nil {
-			return true, p.err
+		again = true
+		if err := v.drop(p, overriding(f)); err != nil {
+			return true, err
 		}
 	}
 	return again, nil
@@ -232,12 +227,18 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 		p.h.met.conflict(f.Field.String())
 	}
 	v.sup.emit(ev)
+	return v.drop(p, verdict{
+		outcome: breaker.OutcomeConflict, detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),
+	})
+}
+
+// drop leaves a plugin's whole reply out after all, records why, and returns the error of the request if there is to be one.
+func (v *visit) drop(p *part, why verdict) error {
 	if v.event == api.Event_CREATE_CONTAINER {
 		p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
 	}
 	p.result = callResult{
-		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeConflict}, took: p.result.took,
-		detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),
+		Result: plugin.Result{Delivered: true, Outcome: why.outcome}, took: p.result.took, detail: why.detail, fields: why.fields,
 	}
 	p.err = v.settle(p.h, p.result)
 	return p.err
@@ -257,15 +258,9 @@ func (v *visit) dropLargest(parts []*part) error {
 	if worst == nil { // each reply fits by itself, so what is left always fits in the end
 		return fmt.Errorf("nri-supervisor: the reply to %s does not fit into one message", v.event.PrettyName())
 	}
-	if v.event == api.Event_CREATE_CONTAINER {
-		worst.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
-	}
-	worst.result = callResult{
-		Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeInvalidResponse}, took: worst.result.took,
-		detail: "the replies of all plugins together exceed one message to the runtime, and this one is the largest",
-	}
-	worst.err = v.settle(worst.h, worst.result)
-	return worst.err
+	return v.drop(worst, verdict{
+		outcome: breaker.OutcomeInvalidResponse, detail: "the replies of all plugins together exceed one message to the runtime, and this one is the largest",
+	})
 }
 
 // record notes what became of each plugin's work on the container, and returns what the annotation says of it.
