@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -53,7 +55,7 @@ type PluginStatus struct {
 	Identity     *Identity    `json:"identity,omitempty"`
 	Breaker      BreakerView  `json:"breaker"`
 	Missed       int          `json:"missed"`
-	MissedBy     []ReasonSum  `json:"missedBy,omitempty"`
+	MissedBy     []ReasonSum  `json:"missedBy,omitempty"` // by reason
 	LaneSeconds  float64      `json:"laneSeconds"`
 	Quarantined  []string     `json:"quarantinedPods,omitempty"`
 	LastError    string       `json:"lastError,omitempty"`
@@ -134,6 +136,7 @@ func (s *Supervisor) Status() Status {
 				ps.MissedBy = append(ps.MissedBy, ReasonSum{Reason: k.Reason, Count: n})
 			}
 		}
+		slices.SortFunc(ps.MissedBy, func(a, b ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
 		out.Plugins = append(out.Plugins, ps)
 	}
 	for _, p := range s.config.Invalid {

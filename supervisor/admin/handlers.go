@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,9 +103,6 @@ func (s *server) status(*http.Request) (any, error) {
 	st := s.api.Status()
 	if st.Plugins == nil {
 		st.Plugins = []supervisor.PluginStatus{} // not null for an empty list
-	}
-	for _, p := range st.Plugins {
-		slices.SortFunc(p.MissedBy, func(a, b supervisor.ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
 	}
 	return st, nil
 }
