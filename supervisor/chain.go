@@ -93,7 +93,7 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 			continue
 		}
 		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent, quiet: slices.Contains(v.quiet, s.h)}
-		if !s.h.policy.Blocking(v.event) {
+		if !s.h.policy().Blocking(v.event) {
 			switch {
 			case s.matchErr:
 			case v.sup.bypassed():
@@ -125,7 +125,7 @@ func (v *visit) ask(ctx context.Context, s selected, d delivery, later int) call
 		s.h.met.refused(breaker.ReasonMatchError)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonMatchError}}
 	}
-	return s.h.deliver(ctx, d, breaker.Share(time.Until(v.until), s.h.policy.Timeout(v.event), later))
+	return s.h.deliver(ctx, d, breaker.Share(time.Until(v.until), s.h.policy().Timeout(v.event), later))
 }
 
 // settle records what a result means for the container and returns the error of the request, if there is to be one.
@@ -136,14 +136,14 @@ func (v *visit) settle(h *host, r callResult) error {
 	if r.Delivered && r.Outcome == breaker.OutcomeForbidden {
 		h.met.denied(r.fields)
 		v.sup.emit(Forbidden{
-			Plugin: h.policy.Name, Team: h.policy.Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container, Fields: r.fields,
+			Plugin: h.name, Team: h.policy().Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container, Fields: r.fields,
 		})
 	}
 	reason := reasonOf(r.Result)
 	if reason == "" {
 		return nil
 	}
-	if !h.policy.Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
+	if !h.policy().Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
 		return nil
 	}
 	return v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took)
@@ -155,6 +155,6 @@ func (s *Supervisor) optOut(h *host, r plugin.Request, o optOut) {
 	if o.scope == wire.ScopePod {
 		ref.Container = ""
 	}
-	s.store.Unpin(ref, h.policy.Name)
+	s.store.Unpin(ref, h.name)
 	h.post(plugin.Removed{Ref: plugin.Ref(ref)}) // it will not hear of it any more
 }

@@ -42,7 +42,7 @@ func (v *visit) parts(sel []selected) ([]*part, []merge.Member) {
 		}
 		parts = append(parts, &part{selected: s, adjusts: adjusts})
 		members = append(members, merge.Member{
-			Name: s.h.policy.Name, Index: s.h.policy.Index, Parallel: s.h.policy.Spec.Parallel, Validates: validates,
+			Name: s.h.name, Index: s.h.policy().Index, Parallel: s.h.policy().Spec.Parallel, Validates: validates,
 		})
 	}
 	return parts, members
@@ -96,7 +96,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	s.store.SetCreated(o.Ref)
 	v.turnOver(parts)
 	adjust := rpl.GetAdjust()
-	if missed != "" && s.config.Supervisor.AnnotateMissed {
+	if missed != "" && s.plan().config.Supervisor.AnnotateMissed {
 		if adjust == nil {
 			adjust = &api.ContainerAdjustment{}
 		}
@@ -218,9 +218,9 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 	if p.result.Outcome == breaker.OutcomeConflict {
 		return nil // known from an earlier pass
 	}
-	ev := Conflict{Plugin: p.h.policy.Name, Team: p.h.policy.Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container}
+	ev := Conflict{Plugin: p.h.name, Team: p.h.policy().Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container}
 	for _, w := range d.With {
-		ev.With = append(ev.With, parts[w].h.policy.Name)
+		ev.With = append(ev.With, parts[w].h.name)
 	}
 	for _, f := range d.Fields {
 		ev.Fields = append(ev.Fields, f.String())
@@ -271,13 +271,13 @@ func (v *visit) record(parts []*part) string {
 		if !p.adjusts && !p.asked {
 			continue // a validator that was not asked, because there was nothing to judge
 		}
-		w := store.Work{Plugin: p.h.policy.Name, At: now, Rejected: p.result.Outcome == breaker.OutcomeRejected && p.result.Delivered}
+		w := store.Work{Plugin: p.h.name, At: now, Rejected: p.result.Outcome == breaker.OutcomeRejected && p.result.Delivered}
 		if p.result.Delivered {
 			w.Outcome = p.result.Outcome.String()
 		}
 		if r := reasonOf(p.result.Result); r != "" {
 			w.Reason, w.Missed = r, true
-			missed = append(missed, p.h.policy.Name+"="+r)
+			missed = append(missed, p.h.name+"="+r)
 		}
 		v.sup.store.SetWork(v.ref, w)
 		p.h.met.work(w)

@@ -183,7 +183,7 @@ func TestAFailedCreationIsTakenBackFromAPluginThatGotItBySnapshot(t *testing.T) 
 	if err := f.s.Act("early", "disable", 0); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually("disabled", func() bool { return f.s.byName["early"].view.Load().state == "disabled" })
+	f.eventually("disabled", func() bool { return f.s.plan().byName["early"].view.Load().state == "disabled" })
 	done := make(chan error, 1)
 	go func() { _, err := s.create(pod("p", "x", "1"), ctr("p", "c")); done <- err }()
 	f.eventually("the end of early's turn", func() bool {

@@ -108,7 +108,7 @@ func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
 	for _, u := range updates {
 		h := parts[u.Member].h
 		h.met.updates("reply", "conflict")
-		v.sup.emit(UpdateFailed{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
+		v.sup.emit(UpdateFailed{Plugin: h.name, Team: h.policy().Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
 	}
 }
 
@@ -120,7 +120,7 @@ func (v *visit) takeBack(parts []*part) {
 	}
 	e.Pins = nil
 	for _, p := range parts {
-		e.Pins = append(e.Pins, store.Pin{Plugin: p.h.policy.Name, Selected: true})
+		e.Pins = append(e.Pins, store.Pin{Plugin: p.h.name, Selected: true})
 	}
 	v.sup.tellGone(e, api.Event_REMOVE_CONTAINER)
 }

@@ -42,7 +42,7 @@ func (h *host) judgeValidation(reply any, err error) verdict {
 	if !rpl.GetReject() {
 		return verdict{outcome: breaker.OutcomeSuccess}
 	}
-	if !h.policy.MayReject() {
+	if !h.policy().MayReject() {
 		return verdict{outcome: breaker.OutcomeForbidden, fields: []string{"Reject"}, detail: "it refused without permissions.reject: " + oneLine(rpl.GetReason())}
 	}
 	return verdict{outcome: breaker.OutcomeRejected, detail: rpl.GetReason()}

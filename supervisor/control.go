@@ -46,7 +46,7 @@ func (m *manual) set(name, state string, on bool) string {
 
 // Act carries out a manual action on a plugin: restart, enable, disable, trip, reset or unquarantine. uid is who asked, for the record. Safe for concurrent use.
 func (s *Supervisor) Act(name, action string, uid uint32) error {
-	h := s.byName[name]
+	h := s.plan().byName[name]
 	if h == nil {
 		return fmt.Errorf("%w: %q; known are %s", ErrUnknownPlugin, name, strings.Join(s.names(), ", "))
 	}
@@ -82,9 +82,10 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 }
 
 func (s *Supervisor) names() []string {
-	out := make([]string, 0, len(s.hosts))
-	for _, h := range s.hosts {
-		out = append(out, h.policy.Name)
+	hosts := s.plan().hosts
+	out := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		out = append(out, h.name)
 	}
 	return out
 }
@@ -117,11 +118,11 @@ func (h *host) restoreManual(kept string) {
 	states := strings.Split(kept, ",")
 	disabled := slices.Contains(states, manualDisabled)
 	if slices.Contains(states, manualTripped) {
-		h.sup.manual.set(h.policy.Name, manualTripped, true)
+		h.sup.manual.set(h.name, manualTripped, true)
 		h.guard.Trip()
 	}
 	if disabled {
-		h.sup.manual.set(h.policy.Name, manualDisabled, true)
+		h.sup.manual.set(h.name, manualDisabled, true)
 		h.guard.Disable()
 	}
 	h.post(plugin.Start{Disabled: disabled})
@@ -166,9 +167,9 @@ func (s *Supervisor) bypassed() bool { return s.bypassUntil.Load() != 0 }
 // stillRunning names the plugins that did not end.
 func (s *Supervisor) stillRunning() error {
 	var left []string
-	for _, h := range s.hosts {
+	for _, h := range s.plan().hosts {
 		if v := h.view.Load(); v.pid != 0 {
-			left = append(left, fmt.Sprintf("%s (pid %d, %s)", h.policy.Name, v.pid, v.state))
+			left = append(left, fmt.Sprintf("%s (pid %d, %s)", h.name, v.pid, v.state))
 		}
 	}
 	return fmt.Errorf("stop plugins: not ended after %s: %s", shutdownLimit, strings.Join(left, ", "))

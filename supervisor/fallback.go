@@ -36,25 +36,25 @@ func reasonOf(r plugin.Result) string {
 // fallback records that the plugin's work is missing from the event, and returns the error of the request if the failure policy says so.
 func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name naming, reason, detail string, took time.Duration) error {
 	action, detail := actionIgnore, oneLine(detail)
-	if h.policy.Fails(e) && !h.policy.Critical(pod) && reason != breaker.ReasonBypass.String() { // a bypass makes everything a no-op
+	if h.policy().Fails(e) && !h.policy().Critical(pod) && reason != breaker.ReasonBypass.String() { // a bypass makes everything a no-op
 		action = actionFail
 	}
 	h.met.fallback(action, reason)
 	s.emit(Fallback{
-		Plugin: h.policy.Name, Team: h.policy.Team, NRIEvent: e.PrettyName(), Namespace: name.namespace, Pod: name.pod, Container: name.container,
+		Plugin: h.name, Team: h.policy().Team, NRIEvent: e.PrettyName(), Namespace: name.namespace, Pod: name.pod, Container: name.container,
 		ContainerID: name.containerID, Action: action, Reason: reason, Detail: detail, Took: took,
 	})
 	if action == actionIgnore {
 		return nil
 	}
 	return fmt.Errorf("nri-supervisor: plugin %q%s is required by its failurePolicy Fail and did not do its work: %s%s (circuit breaker %s)",
-		h.policy.Name, h.owner(), reason, suffix(detail), h.guard.State())
+		h.name, h.owner(), reason, suffix(detail), h.guard.State())
 }
 
 // toldMissed reports whether it is recorded already that the container runs without the plugin's work. Its later events are then no news.
 func (s *Supervisor) toldMissed(h *host, ref store.Ref) bool {
 	for _, w := range s.store.Work(ref) {
-		if w.Plugin == h.policy.Name {
+		if w.Plugin == h.name {
 			return w.Missed
 		}
 	}
@@ -66,27 +66,27 @@ func (h *host) refusable(e api.Event) bool {
 	always := []api.Event{api.Event_CREATE_CONTAINER, api.Event_UPDATE_CONTAINER, api.Event_VALIDATE_CONTAINER_ADJUSTMENT}
 	configurable := []api.Event{api.Event_RUN_POD_SANDBOX, api.Event_UPDATE_POD_SANDBOX, api.Event_START_CONTAINER}
 	return slices.Contains(always, e) || slices.Contains(configurable, e) &&
-		slices.ContainsFunc(h.policy.Spec.FailurePolicyEvents, func(n policy.EventName) bool { return n.Event() == e })
+		slices.ContainsFunc(h.policy().Spec.FailurePolicyEvents, func(n policy.EventName) bool { return n.Event() == e })
 }
 
 // rejection records a deliberate refusal and returns the error of the request, unless the event or the pod is protected from it.
 func (s *Supervisor) rejection(h *host, e api.Event, pod *api.PodSandbox, name naming, reason string) error {
-	honoured := h.refusable(e) && !h.policy.Critical(pod)
+	honoured := h.refusable(e) && !h.policy().Critical(pod)
 	s.emit(Rejection{
-		Plugin: h.policy.Name, Team: h.policy.Team, Namespace: name.namespace, Pod: name.pod, Container: name.container, Reason: oneLine(reason), Honoured: honoured,
+		Plugin: h.name, Team: h.policy().Team, Namespace: name.namespace, Pod: name.pod, Container: name.container, Reason: oneLine(reason), Honoured: honoured,
 	})
 	if !honoured {
 		return nil
 	}
-	return fmt.Errorf("nri-supervisor: plugin %q%s refuses this container: %s", h.policy.Name, h.owner(), oneLine(reason))
+	return fmt.Errorf("nri-supervisor: plugin %q%s refuses this container: %s", h.name, h.owner(), oneLine(reason))
 }
 
 // owner is who to talk to, for messages that end up in `kubectl describe pod`.
 func (h *host) owner() string {
-	if h.policy.Contact == "" {
-		return fmt.Sprintf(" of team %q", h.policy.Team)
+	if h.policy().Contact == "" {
+		return fmt.Sprintf(" of team %q", h.policy().Team)
 	}
-	return fmt.Sprintf(" of team %q (contact: %s)", h.policy.Team, h.policy.Contact)
+	return fmt.Sprintf(" of team %q (contact: %s)", h.policy().Team, h.policy().Contact)
 }
 
 func suffix(detail string) string {
@@ -107,7 +107,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 	}
 	h.met.fallback(actionIgnore, reason)
 	s.emit(Fallback{
-		Plugin: h.policy.Name, Team: h.policy.Team, NRIEvent: c.req.Event.PrettyName(), Namespace: c.name.namespace, Pod: c.name.pod,
+		Plugin: h.name, Team: h.policy().Team, NRIEvent: c.req.Event.PrettyName(), Namespace: c.name.namespace, Pod: c.name.pod,
 		Container: c.name.container, ContainerID: c.name.containerID, Action: actionIgnore, Reason: reason, Detail: oneLine(r.detail), Took: r.took,
 	})
 }

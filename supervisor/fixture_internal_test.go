@@ -178,7 +178,7 @@ func (f *fixture) eventually(what string, cond func() bool) {
 
 func (f *fixture) ready(name string) {
 	f.t.Helper()
-	f.eventually(name+" ready", func() bool { return f.s.byName[name].view.Load().state == "ready" })
+	f.eventually(name+" ready", func() bool { return f.s.plan().byName[name].view.Load().state == "ready" })
 }
 
 // load makes a configuration of plugins: pairs of a name and the rest of its spec, in the order of their index.

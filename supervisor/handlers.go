@@ -82,7 +82,7 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 		Runtime: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, RequestTimeout: info.RequestTimeout, Pods: nPods, Containers: nCtrs,
 		Events: se.mask.PrettyString(),
 	})
-	for _, w := range s.config.TimeoutWarnings(info.RequestTimeout) {
+	for _, w := range s.plan().config.TimeoutWarnings(info.RequestTimeout) {
 		s.emit(ConfigProblem{Problem: w})
 	}
 	s.updates.connected(se)

@@ -47,7 +47,7 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) {
 		case known: // what a plugin has no record of, it was not there for
 			h.unexplained[ref] = reasonBeforeInstall
 			for name, p := range rec.Plugins {
-				if s.byName[name] != nil {
+				if s.plan().byName[name] != nil {
 					s.store.SetWork(ref, store.Work{Plugin: name, Outcome: p.Outcome, Reason: p.Reason, At: p.At, Missed: p.Reason != ""})
 				}
 			}
@@ -76,17 +76,17 @@ func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
 		s.history.mu.Lock()
 		reason, ok := s.history.unexplained[ref]
 		s.history.mu.Unlock()
-		if !ok || s.hasWork(ref, h.policy.Name) {
+		if !ok || s.hasWork(ref, h.name) {
 			continue
 		}
-		s.store.SetWork(ref, store.Work{Plugin: h.policy.Name, Reason: reason, At: time.Now(), Missed: true})
+		s.store.SetWork(ref, store.Work{Plugin: h.name, Reason: reason, At: time.Now(), Missed: true})
 		e, ok := s.store.Get(ref)
 		if !ok {
 			continue
 		}
 		h.met.fallback(actionIgnore, reason)
 		s.emit(Missed{
-			Plugin: h.policy.Name, Team: h.policy.Team, Namespace: e.Pod.GetNamespace(), Pod: e.Pod.GetName(), Container: e.Container.GetName(),
+			Plugin: h.name, Team: h.policy().Team, Namespace: e.Pod.GetNamespace(), Pod: e.Pod.GetName(), Container: e.Container.GetName(),
 			ContainerID: ref.Container, Reason: reason,
 		})
 		s.history.put(ref, e)

@@ -17,7 +17,8 @@ import (
 // host is the actor of one plugin: one goroutine that owns the plugin's machine, its incarnation and its timers. Other goroutines send messages or read the published view.
 type host struct {
 	sup        *Supervisor
-	policy     *policy.Plugin
+	name       string // of the plugin, for life
+	rules      atomic.Pointer[policy.Plugin]
 	guard      *breaker.Guard
 	box        *mailbox[message]
 	met        *pluginMetrics
@@ -104,11 +105,15 @@ type callResult struct {
 // naming is what logs and records call a pod and container.
 type naming struct{ namespace, pod, container, containerID string }
 
+// policy is the manifest in force.
+func (h *host) policy() *policy.Plugin { return h.rules.Load() }
+
 func newHost(s *Supervisor, p *policy.Plugin) *host {
 	h := &host{
-		sup: s, policy: p, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
+		sup: s, name: p.Name, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
 		settled: make(chan struct{}), calls: map[plugin.CallID]*call{}, answered: map[store.Ref]struct{}{},
 	}
+	h.rules.Store(p)
 	h.mask.Store(int32(api.ValidEvents))
 	h.guard = breaker.New(guardConfig(p), nil, h.transition)
 	r := p.Spec.Restart
@@ -220,7 +225,7 @@ func (h *host) settle() { h.settledOnce.Do(func() { close(h.settled) }) }
 // subscribes reports whether the plugin wants the event, as far as is known.
 func (h *host) subscribes(e api.Event) bool {
 	m := api.EventMask(h.mask.Load())
-	if n := h.policy.Events(); n != 0 {
+	if n := h.policy().Events(); n != 0 {
 		m &= n
 	}
 	return m.IsSet(e)

@@ -26,7 +26,7 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 	return &call{
 		req: plugin.Request{
 			ID: plugin.CallID(h.nextID.Add(1)), Event: d.event, Ref: plugin.Ref(d.ref), PodKey: d.podKey, Blocking: blocking,
-			Timeout: h.policy.Timeout(d.event), Overdue: h.policy.OverdueAfter(d.event),
+			Timeout: h.policy().Timeout(d.event), Overdue: h.policy().OverdueAfter(d.event),
 		},
 		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet,
 	}
@@ -67,7 +67,7 @@ func (h *host) await(ctx context.Context, c *call) callResult {
 			h.post(plugin.Cancel{ID: c.req.ID})
 			done = nil
 		case <-late.C:
-			h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: "a call was not answered in its share"})
+			h.sup.emit(Defect{Where: "plugin " + h.name, What: "a call was not answered in its share"})
 			return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
 		}
 	}

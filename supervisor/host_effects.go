@@ -60,7 +60,7 @@ func (h *host) carryOut(e plugin.Effect) {
 			h.met.stale.Inc() // a timer of this incarnation that found nothing to do is no news
 		}
 	case plugin.Violation:
-		h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: fmt.Sprintf("phase %s, input %T: %s", e.Phase, e.Input, e.What)})
+		h.sup.emit(Defect{Where: "plugin " + h.name, What: fmt.Sprintf("phase %s, input %T: %s", e.Phase, e.Input, e.What)})
 	}
 }
 
@@ -120,7 +120,7 @@ func (h *host) serve(r *running) {
 func (h *host) answer(e plugin.Answer) {
 	c := h.calls[e.ID]
 	if c == nil {
-		h.sup.emit(Defect{Where: "plugin " + h.policy.Name, What: "answer to an unknown call"})
+		h.sup.emit(Defect{Where: "plugin " + h.name, What: "answer to an unknown call"})
 		return
 	}
 	res := callResult{Result: e.Result}
@@ -170,7 +170,7 @@ func (h *host) back(e plugin.Back) {
 	c.ticket.Returned()
 	if e.Late && c.result.outcome != breaker.OutcomeUnavailable { // else it ended with its connection
 		h.met.late.Inc()
-		h.sup.emit(LateReply{Plugin: h.policy.Name, Team: h.policy.Team, After: time.Since(c.sent)})
+		h.sup.emit(LateReply{Plugin: h.name, Team: h.policy().Team, After: time.Since(c.sent)})
 	}
 	if c.answered {
 		delete(h.calls, e.ID)
@@ -188,13 +188,13 @@ func (h *host) phaseChanged(e plugin.PhaseChanged) {
 	}
 	h.met.phase(e.To)
 	h.publish()
-	h.sup.emit(PhaseChanged{Plugin: h.policy.Name, Team: h.policy.Team, From: e.From.String(), To: e.To.String(), PID: h.pid()})
+	h.sup.emit(PhaseChanged{Plugin: h.name, Team: h.policy().Team, From: e.From.String(), To: e.To.String(), PID: h.pid()})
 }
 
 // transition is told by the guard, on whatever goroutine caused it.
 func (h *host) transition(t breaker.Transition) {
 	h.met.transition(t)
-	h.sup.emit(BreakerChanged{Plugin: h.policy.Name, Team: h.policy.Team, Transition: t})
+	h.sup.emit(BreakerChanged{Plugin: h.name, Team: h.policy().Team, Transition: t})
 	switch t.To {
 	case breaker.StateOpen:
 		h.post(plugin.Opened{After: t.OpenFor})

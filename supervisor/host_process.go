@@ -24,7 +24,7 @@ type ExitRecord struct {
 
 // launch starts an incarnation in the background.
 func (h *host) launch(inc plugin.Incarnation) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.policy.StartTimeout())
+	ctx, cancel := context.WithTimeout(context.Background(), h.policy().StartTimeout())
 	r := &running{inc: inc, cancel: cancel, jobs: make(chan *call, 1), launched: time.Now(), ended: make(chan struct{})}
 	h.run = r
 	if inc > 1 {
@@ -32,7 +32,7 @@ func (h *host) launch(inc plugin.Incarnation) {
 	}
 	h.work.Go(func() {
 		defer cancel()
-		inst, err := h.sup.launcher.Launch(ctx, h.policy, Hooks{
+		inst, err := h.sup.launcher.Launch(ctx, h.policy(), Hooks{
 			Update: h.sup.updates.request(h),
 			Output: func(l OutputLine) { h.output(r, l) },
 		})
@@ -59,7 +59,7 @@ func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
 	id := inst.Identity()
 	h.met.started("success")
 	h.sup.emit(PluginStarted{
-		Plugin: h.policy.Name, Team: h.policy.Team, PID: inst.PID(), Identity: id, Took: time.Since(r.launched),
+		Plugin: h.name, Team: h.policy().Team, PID: inst.PID(), Identity: id, Took: time.Since(r.launched),
 	})
 	h.met.info(id)
 	h.work.Go(func() { h.serve(r) })
@@ -81,7 +81,7 @@ func (h *host) launchFailed(r *running, err error) {
 		rec.Output = sf.StartExit().Output
 	}
 	h.remember(rec)
-	h.sup.emit(PluginStartFailed{Plugin: h.policy.Name, Team: h.policy.Team, Err: err.Error()})
+	h.sup.emit(PluginStartFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
 	h.run = nil
 	h.publish()
 }
@@ -102,7 +102,7 @@ func (h *host) exited(r *running) {
 		}
 	}
 	h.told = false
-	h.sup.emit(PluginExited{Plugin: h.policy.Name, Team: h.policy.Team, PID: r.inst.PID(), Exit: x})
+	h.sup.emit(PluginExited{Plugin: h.name, Team: h.policy().Team, PID: r.inst.PID(), Exit: x})
 	h.run = nil
 	h.publish()
 }
@@ -140,7 +140,7 @@ func (h *host) killProcess(inc plugin.Incarnation, why string) {
 
 // watchHealth asks an SDK plugin how it is until its incarnation ends.
 func (h *host) watchHealth(r *running) {
-	spec := h.policy.Spec.Health
+	spec := h.policy().Spec.Health
 	tick := time.NewTicker(spec.Period.Std())
 	defer tick.Stop()
 	failed := 0
@@ -167,5 +167,5 @@ func (h *host) watchHealth(r *running) {
 }
 
 func (h *host) output(r *running, l OutputLine) {
-	h.sup.emit(Output{Plugin: h.policy.Name, Team: h.policy.Team, PID: int(r.pid.Load()), Line: l})
+	h.sup.emit(Output{Plugin: h.name, Team: h.policy().Team, PID: int(r.pid.Load()), Line: l})
 }

@@ -26,7 +26,7 @@ type snapshot struct {
 func (h *host) snapshot() snapshot {
 	var s snapshot
 	var creating []store.Ref
-	s.pods, s.ctrs, creating = h.sup.store.Snapshot(h.policy.Name)
+	s.pods, s.ctrs, creating = h.sup.store.Snapshot(h.name)
 	h.forgetTurns()
 	answered := h.answered
 	for _, r := range creating {
@@ -83,7 +83,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 			}
 			mask = m
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), h.policy.SynchronizeTimeout())
+		ctx, cancel := context.WithTimeout(context.Background(), h.policy().SynchronizeTimeout())
 		defer cancel()
 		updates, err := r.inst.Synchronize(ctx, snap.pods, snap.ctrs)
 		if out, ok := errors.AsType[*wire.NotInterestedError](wire.Decode(err)); ok {
@@ -95,7 +95,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 			return
 		}
 		h.sup.emit(PluginSynced{
-			Plugin: h.policy.Name, Team: h.policy.Team, Pods: len(snap.pods), Containers: len(snap.ctrs), Took: time.Since(begin),
+			Plugin: h.name, Team: h.policy().Team, Pods: len(snap.pods), Containers: len(snap.ctrs), Took: time.Since(begin),
 		})
 		h.sup.updates.accept(h, updates)
 		h.box.put(message{
@@ -114,7 +114,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 // explainDown records the work that is missing from containers created while the supervisor was away, for a plugin that does not come up to be told of them.
 func (h *host) explainDown() {
 	var refs []plugin.Ref
-	_, ctrs, _ := h.sup.store.Snapshot(h.policy.Name)
+	_, ctrs, _ := h.sup.store.Snapshot(h.name)
 	for _, c := range ctrs {
 		refs = append(refs, plugin.Ref(h.sup.store.Resolve(nil, c)))
 	}
@@ -132,27 +132,27 @@ func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) []plugin.Re
 		default:
 			return false
 		}
-		h.sup.store.Unpin(ref, h.policy.Name)
+		h.sup.store.Unpin(ref, h.name)
 		return true
 	})
 }
 
 func (h *host) syncFailed(e plugin.Synchronize, err error) {
-	h.sup.emit(PluginSyncFailed{Plugin: h.policy.Name, Team: h.policy.Team, Err: err.Error()})
+	h.sup.emit(PluginSyncFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
 	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync}, fn: func() { h.lastErr, h.told = err.Error(), true }})
 }
 
 // configure hands the plugin its configuration and returns the events it subscribes to.
 func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.policy.ConfigureTimeout())
+	ctx, cancel := context.WithTimeout(context.Background(), h.policy().ConfigureTimeout())
 	defer cancel()
 	rpl, err := r.inst.Plugin().Configure(ctx, &api.ConfigureRequest{
-		Config:              h.policy.ConfigData(),
+		Config:              h.policy().ConfigData(),
 		RuntimeName:         rt.Name,
 		RuntimeVersion:      rt.Version,
 		NRIVersion:          rt.NRIVersion,
-		RegistrationTimeout: h.policy.StartTimeout().Milliseconds(),
-		RequestTimeout:      h.policy.Timeout(api.Event_CREATE_CONTAINER).Milliseconds(),
+		RegistrationTimeout: h.policy().StartTimeout().Milliseconds(),
+		RequestTimeout:      h.policy().Timeout(api.Event_CREATE_CONTAINER).Milliseconds(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("configure: %w", err)
@@ -164,7 +164,7 @@ func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
 	if mask == 0 { // NRI's contract: 0 is everything
 		mask = api.ValidEvents
 	}
-	if n := h.policy.Events(); n != 0 {
+	if n := h.policy().Events(); n != 0 {
 		mask &= n
 	}
 	return mask, nil

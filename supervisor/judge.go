@@ -32,7 +32,7 @@ func (h *host) judgeError(err error) verdict {
 	var out *wire.NotInterestedError
 	switch {
 	case errors.As(decoded, &no):
-		if h.policy.MayReject() {
+		if h.policy().MayReject() {
 			return verdict{outcome: breaker.OutcomeRejected, detail: oneLine(no.Reason)}
 		}
 		return verdict{outcome: breaker.OutcomeError, detail: "it rejected without permissions.reject: " + oneLine(no.Reason)}
@@ -49,14 +49,14 @@ func (h *host) judgeError(err error) verdict {
 		return verdict{outcome: breaker.OutcomeSuccess}
 	default:
 	}
-	if h.policy.MayReject() && !h.sdk() {
+	if h.policy().MayReject() && !h.sdk() {
 		return verdict{outcome: breaker.OutcomeRejected, detail: oneLine(st.Message())} // a stock plugin has no other way to say no
 	}
 	return verdict{outcome: breaker.OutcomeError, detail: oneLine(st.Message())}
 }
 
 func (h *host) sdk() bool {
-	return h.policy.Spec.Exec != nil && h.policy.Spec.Exec.Protocol == policy.GoPlugin
+	return h.policy().Spec.Exec != nil && h.policy().Spec.Exec.Protocol == policy.GoPlugin
 }
 
 func disconnected(err error) bool {
@@ -115,7 +115,7 @@ func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) v
 		if err := checkAdjustment(rpl.GetAdjust()); err != nil {
 			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}
 		}
-		if f := h.policy.Forbidden(rpl.GetAdjust()); len(f) > 0 {
+		if f := h.policy().Forbidden(rpl.GetAdjust()); len(f) > 0 {
 			return forbidden(f)
 		}
 		if f := earlier.removedBy(rpl.GetAdjust()); len(f) > 0 {
@@ -127,7 +127,7 @@ func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) v
 		}
 		rpl.Update = updates
 		if len(rpl.GetEvict()) > 0 {
-			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
+			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
 			rpl.Evict = nil
 		}
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
@@ -210,12 +210,12 @@ func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own
 		if err := checkUpdate(u); err != nil {
 			return nil, verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}, true
 		}
-		if f := h.policy.ForbiddenUpdate(u); len(f) > 0 {
+		if f := h.policy().ForbiddenUpdate(u); len(f) > 0 {
 			return nil, forbidden(f), true
 		}
 		if why := h.updateDenied(u.GetContainerId(), event, own); why != "" {
 			h.met.updates("reply", "denied")
-			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: u.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: u.GetContainerId(), Why: why})
 			continue
 		}
 		h.met.updates("reply", "accepted")
@@ -226,7 +226,7 @@ func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own
 
 // updateDenied says why the plugin may not update the container, or nothing.
 func (h *host) updateDenied(id string, event store.Ref, own bool) string {
-	scope := h.policy.UpdateScope()
+	scope := h.policy().UpdateScope()
 	if scope == policy.UpdateNone {
 		return "permissions.update is none"
 	}

@@ -41,6 +41,7 @@ type metrics struct {
 	requests    *prometheus.HistogramVec
 	lateAnswers *prometheus.CounterVec
 	dropped     prometheus.Counter
+	config      *prometheus.GaugeVec
 }
 
 func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {
@@ -83,14 +84,13 @@ func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {
 		runtime:     gauge("runtime_info", "1; the runtime that the supervisor is registered with.", "runtime", "version", "nri_version"),
 		requests: histogram("runtime_request_duration_seconds", "Time from the arrival of a request of the runtime to its answer.",
 			[]float64{0.0001, 0.001, 0.01, 0.1, 0.5, 1, 2}, "event"),
+		config:      gauge("config_info", "1; the SHA-256 of the configuration in force.", "hash"),
 		lateAnswers: counter("runtime_deadline_missed_total", "Requests of the runtime that were not answered inside the budget. Stays 0.", "event"),
 	}
 	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "runtime_connected", Help: "1 while registered with a runtime."})
 	m.sessions = prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "runtime_sessions_total", Help: "Registrations with a runtime."})
 	m.dropped = prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "log_events_dropped_total", Help: "Log events lost because the log was slow."})
 	r.MustRegister(m.connected, m.sessions, m.dropped, collector{s})
-	config := gauge("config_info", "1; the SHA-256 of the configuration in force.", "hash")
-	config.WithLabelValues(s.config.Hash).Set(1)
 	for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
 		if e != api.Event_VALIDATE_CONTAINER_ADJUSTMENT {
 			m.lateAnswers.WithLabelValues(e.PrettyName())
@@ -112,6 +112,29 @@ func (m *metrics) runtimeConnected(i RuntimeInfo) {
 	m.sessions.Inc()
 	m.runtime.Reset()
 	m.runtime.WithLabelValues(i.Name, i.Version, i.NRIVersion).Set(1)
+}
+
+// configured shows which configuration is in force, and the manifests in it that cannot be used.
+func (m *metrics) configured(cfg *policy.Config) {
+	m.config.Reset()
+	m.config.WithLabelValues(cfg.Hash).Set(1)
+	for _, p := range cfg.Invalid {
+		if cfg.Plugin(p.Name) == nil {
+			m.invalid(p)
+		}
+	}
+}
+
+// forget drops every series of a plugin that has left the configuration.
+func (m *metrics) forget(name string) {
+	for _, v := range []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}{
+		m.calls, m.duration, m.refused, m.fallbacks, m.decisions, m.transitions, m.starts, m.exits, m.stale, m.late, m.adjustments, m.denied, m.conflicts, m.updates,
+		m.missed, m.up, m.state, m.info,
+	} {
+		v.DeletePartialMatch(prometheus.Labels{"plugin": name})
+	}
 }
 
 // invalid shows a manifest that cannot be used, if it has a name.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -30,6 +31,8 @@ func pluginStates() []string {
 type pluginMetrics struct {
 	all        *metrics
 	name, team string
+	mu         sync.RWMutex // for reading while a series is looked up, so that none appears after forget
+	over       bool         // the plugin has left the configuration
 
 	stale, late           prometheus.Counter
 	selected, notSelected prometheus.Counter
@@ -56,8 +59,30 @@ func (m *metrics) plugin(name, team string) *pluginMetrics {
 	return p
 }
 
+// count adds one to a series of the plugin.
+func (p *pluginMetrics) count(v *prometheus.CounterVec, labels ...string) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if !p.over {
+		v.WithLabelValues(labels...).Inc()
+	}
+}
+
+// forget drops the plugin's series; what is counted later goes nowhere.
+func (p *pluginMetrics) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	p.all.forget(p.name)
+}
+
 // subscribed makes the series of the events that the plugin subscribed to appear with 0.
 func (p *pluginMetrics) subscribed(mask api.EventMask) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.over {
+		return
+	}
 	for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
 		if mask.IsSet(e) {
 			p.all.calls.WithLabelValues(p.name, e.PrettyName(), breaker.OutcomeSuccess.String())
@@ -67,8 +92,12 @@ func (p *pluginMetrics) subscribed(mask api.EventMask) {
 }
 
 func (p *pluginMetrics) call(e api.Event, o breaker.Outcome, took time.Duration) {
-	p.all.calls.WithLabelValues(p.name, e.PrettyName(), o.String()).Inc()
-	p.all.duration.WithLabelValues(p.name, e.PrettyName()).Observe(took.Seconds())
+	p.count(p.all.calls, p.name, e.PrettyName(), o.String())
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if !p.over {
+		p.all.duration.WithLabelValues(p.name, e.PrettyName()).Observe(took.Seconds())
+	}
 }
 
 func (p *pluginMetrics) refused(r breaker.Reason) {
@@ -89,22 +118,32 @@ func (p *pluginMetrics) matched(d policy.Decision) {
 }
 
 func (p *pluginMetrics) fallback(action, reason string) {
-	p.all.fallbacks.WithLabelValues(p.name, p.team, action, reason).Inc()
+	p.count(p.all.fallbacks, p.name, p.team, action, reason)
 }
 
 func (p *pluginMetrics) transition(t breaker.Transition) {
-	p.all.transitions.WithLabelValues(p.name, t.From.String(), t.To.String(), t.Cause.String()).Inc()
+	p.count(p.all.transitions, p.name, t.From.String(), t.To.String(), t.Cause.String())
 }
 
-func (p *pluginMetrics) started(result string) { p.all.starts.WithLabelValues(p.name, result).Inc() }
-func (p *pluginMetrics) exited(reason string)  { p.all.exits.WithLabelValues(p.name, reason).Inc() }
+func (p *pluginMetrics) started(result string) { p.count(p.all.starts, p.name, result) }
+func (p *pluginMetrics) exited(reason string)  { p.count(p.all.exits, p.name, reason) }
 
 func (p *pluginMetrics) info(id Identity) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.over {
+		return
+	}
 	p.all.info.DeletePartialMatch(prometheus.Labels{"plugin": p.name})
 	p.all.info.WithLabelValues(p.name, p.team, id.Version, id.SHA256).Set(1)
 }
 
 func (p *pluginMetrics) phase(now plugin.Phase) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.over {
+		return
+	}
 	for _, s := range pluginStates() {
 		v := 0.0
 		if s == now.String() {
@@ -121,25 +160,25 @@ func (p *pluginMetrics) phase(now plugin.Phase) {
 
 func (p *pluginMetrics) adjusted(fields []policy.FieldKey) {
 	for _, f := range fields {
-		p.all.adjustments.WithLabelValues(p.name, string(f.Field)).Inc()
+		p.count(p.all.adjustments, p.name, string(f.Field))
 	}
 }
 
 func (p *pluginMetrics) denied(fields []string) {
 	for _, f := range fields {
-		p.all.denied.WithLabelValues(p.name, f).Inc()
+		p.count(p.all.denied, p.name, f)
 	}
 }
 
-func (p *pluginMetrics) conflict(field string) { p.all.conflicts.WithLabelValues(p.name, field).Inc() }
+func (p *pluginMetrics) conflict(field string) { p.count(p.all.conflicts, p.name, field) }
 
 func (p *pluginMetrics) updates(source, result string) {
-	p.all.updates.WithLabelValues(p.name, source, result).Inc()
+	p.count(p.all.updates, p.name, source, result)
 }
 
 func (p *pluginMetrics) work(w store.Work) {
 	if w.Missed {
-		p.all.missed.WithLabelValues(p.name, p.team, w.Reason).Inc()
+		p.count(p.all.missed, p.name, p.team, w.Reason)
 	}
 }
 
@@ -158,21 +197,22 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	open := desc("breaker_open_seconds_total", "Time for which a plugin's circuit breaker has been open.", "plugin")
 	lane := desc("lane_seconds_total", "Time for which events waited for a plugin; meanwhile every other pod of the node waits too.", "plugin")
 	missed := desc("missed_containers", "Living containers that run without a plugin's work.", "plugin", "team", "reason")
-	for _, h := range c.s.hosts {
-		now := h.guard.State()
+	now := c.s.plan()
+	for _, h := range now.hosts {
+		shown := h.guard.State()
 		for _, st := range breaker.States() {
 			v := 0.0
-			if st == now {
+			if st == shown {
 				v = 1
 			}
-			ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, v, h.policy.Name, h.policy.Team, st.String())
+			ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, v, h.name, h.policy().Team, st.String())
 		}
-		ch <- prometheus.MustNewConstMetric(open, prometheus.CounterValue, h.guard.OpenSeconds(), h.policy.Name)
-		ch <- prometheus.MustNewConstMetric(lane, prometheus.CounterValue, h.guard.LaneSeconds(), h.policy.Name)
+		ch <- prometheus.MustNewConstMetric(open, prometheus.CounterValue, h.guard.OpenSeconds(), h.name)
+		ch <- prometheus.MustNewConstMetric(lane, prometheus.CounterValue, h.guard.LaneSeconds(), h.name)
 	}
 	for k, n := range c.s.store.MissedCounts() {
-		if h := c.s.byName[k.Plugin]; h != nil {
-			ch <- prometheus.MustNewConstMetric(missed, prometheus.GaugeValue, float64(n), k.Plugin, h.policy.Team, k.Reason)
+		if h := now.byName[k.Plugin]; h != nil {
+			ch <- prometheus.MustNewConstMetric(missed, prometheus.GaugeValue, float64(n), k.Plugin, h.policy().Team, k.Reason)
 		}
 	}
 }

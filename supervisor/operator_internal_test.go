@@ -83,7 +83,7 @@ func TestTheLastErrorIsTheCauseAndNotTheKillThatFollows(t *testing.T) {
 	if err := f.rt.accept().synchronize(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually("backoff", func() bool { return f.s.byName["p"].view.Load().state == "backoff" })
+	f.eventually("backoff", func() bool { return f.s.plan().byName["p"].view.Load().state == "backoff" })
 	if got := f.s.Status().Plugins[0].LastError; !strings.Contains(got, "frobnicate") {
 		t.Errorf("the last error is %q", got)
 	}
@@ -93,7 +93,7 @@ func TestTheLastErrorIsTheCauseAndNotTheKillThatFollows(t *testing.T) {
 func TestTheGuardAndTheMachineAgreeAfterTwoOperatorsAtOnce(t *testing.T) {
 	t.Parallel()
 	f, _ := serve(t, load(t, [2]string{"p", sel("x")}), makers{"p": one(&fakePlugin{})})
-	h := f.s.byName["p"]
+	h := f.s.plan().byName["p"]
 	for range 100 {
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = f.s.Act("p", "disable", 0) })

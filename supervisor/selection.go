@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/containerd/nri/pkg/api"
@@ -60,15 +61,17 @@ func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Dec
 	var out []selected
 	var pins []store.Pin
 	left := s.store.Left(ref.Pod)
-	for _, h := range s.hosts {
-		if len(left) > 0 && slices.Contains(left, h.policy.Name) {
+	s.deciding.RLock()
+	defer s.deciding.RUnlock()
+	for _, h := range s.plan().hosts {
+		if len(left) > 0 && slices.Contains(left, h.name) {
 			continue // it said so
 		}
-		d := match(h.policy)
+		d := match(h.policy())
 		h.met.matched(d)
 		if d.Selected || d.Err != nil {
 			out = append(out, selected{h: h, matchErr: d.Err != nil})
-			pins = append(pins, store.Pin{Plugin: h.policy.Name, Selected: d.Selected, MatchErr: d.Err != nil})
+			pins = append(pins, store.Pin{Plugin: h.name, Selected: d.Selected, MatchErr: d.Err != nil})
 		}
 	}
 	s.store.SetPins(ref, pins)
@@ -79,11 +82,16 @@ func (s *Supervisor) fromPins(pins []store.Pin) []selected {
 	if len(pins) == 0 {
 		return nil
 	}
+	now := s.plan()
 	out := make([]selected, 0, len(pins))
 	for _, p := range pins {
-		if h := s.byName[p.Plugin]; h != nil {
+		if h := now.byName[p.Plugin]; h != nil {
 			out = append(out, selected{h: h, matchErr: p.MatchErr && !p.Selected})
 		}
+	}
+	inOrder := func(a, b selected) int { return cmp.Compare(now.place[a.h], now.place[b.h]) }
+	if !slices.IsSortedFunc(out, inOrder) { // a plugin came later, or changed its index
+		slices.SortFunc(out, inOrder)
 	}
 	return out
 }
@@ -95,7 +103,7 @@ func (s *Supervisor) inScope(h *host, ref store.Ref) bool {
 		return false
 	}
 	for _, p := range pins {
-		if p.Plugin == h.policy.Name {
+		if p.Plugin == h.name {
 			return p.Selected
 		}
 	}

@@ -133,7 +133,7 @@ func (se *session) run(ctx context.Context) error {
 	defer end()
 	se.ctx, se.ready = sctx, make(chan struct{})
 	closed := make(chan struct{})
-	rt := se.sup.config.Supervisor.Runtime
+	rt := se.sup.plan().config.Supervisor.Runtime
 	st, err := stub.New(&handlers{session: se},
 		stub.WithConnection(conn), stub.WithPluginName(rt.Name), stub.WithPluginIdx(rt.Index),
 		stub.WithOnClose(func() { close(closed) }),
@@ -218,7 +218,7 @@ func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {
 		return s.opts.Dial(ctx)
 	}
 	var d net.Dialer
-	return d.DialContext(ctx, "unix", s.config.Supervisor.Runtime.Socket)
+	return d.DialContext(ctx, "unix", s.plan().config.Supervisor.Runtime.Socket)
 }
 
 // sessionBegan tells the plugins that a runtime is there and its state known. It reports false when the session has ended already.
@@ -244,7 +244,7 @@ func (s *Supervisor) sessionOver(se *session) bool {
 // tellStateLocked makes every plugin be told the state as it is now. Under mu, so that the beginnings and ends of sessions reach all plugins in one order.
 func (s *Supervisor) tellStateLocked() {
 	s.sessions++
-	for _, h := range s.hosts {
+	for _, h := range s.plan().hosts {
 		h.box.put(message{in: plugin.RuntimeUp{Session: s.sessions}, fn: func() {
 			if p := h.machine.Phase(); p == plugin.Backoff || p == plugin.CrashLoop || p == plugin.Disabled {
 				h.explainDown()
@@ -263,7 +263,7 @@ func (s *Supervisor) sessionEnded(se *session) {
 		return
 	}
 	s.conn.connected = false
-	for _, h := range s.hosts {
+	for _, h := range s.plan().hosts {
 		h.post(plugin.RuntimeDown{})
 	}
 	s.emit(RuntimeLost{Reason: "the connection ended"})
@@ -272,7 +272,7 @@ func (s *Supervisor) sessionEnded(se *session) {
 // noteUnavailable remembers why the runtime cannot be reached, and says so once per different reason.
 func (s *Supervisor) noteUnavailable(se *session, err error) {
 	c := connection{err: err.Error(), since: time.Now()}
-	socket := s.config.Supervisor.Runtime.Socket
+	socket := s.plan().config.Supervisor.Runtime.Socket
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.reason = "missing"

@@ -127,7 +127,7 @@ func TestAContainerIDThatIsUsedAgainIsToldOnce(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := s.create(p, c); done <- err }()
 	<-in
-	f.s.byName["p"].post(plugin.RuntimeUp{Session: 1})
+	f.s.plan().byName["p"].post(plugin.RuntimeUp{Session: 1})
 	f.eventually("synchronized again", func() bool {
 		return len(f.events(func(e Event) bool { x, ok := e.(PluginSynced); return ok && x.Plugin == "p" })) == 2
 	})

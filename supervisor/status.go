@@ -104,7 +104,7 @@ func (h *host) publish() {
 
 // Status returns the state of everything. Safe for concurrent use.
 func (s *Supervisor) Status() Status {
-	info := s.runtimeInfo()
+	info, now := s.runtimeInfo(), s.plan()
 	s.mu.Lock()
 	c, sessions := s.conn, s.sessions
 	s.mu.Unlock()
@@ -112,9 +112,9 @@ func (s *Supervisor) Status() Status {
 		Version: s.opts.Version, Started: s.started,
 		Runtime: RuntimeStatus{
 			Connected: c.connected, Since: c.since, Reason: c.reason, Error: c.err, Hint: c.hint, Sessions: sessions,
-			Name: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, Socket: s.config.Supervisor.Runtime.Socket,
+			Name: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, Socket: now.config.Supervisor.Runtime.Socket,
 		},
-		Config: ConfigStatus{Hash: s.config.Hash},
+		Config: ConfigStatus{Hash: now.config.Hash},
 	}
 	if info.RequestTimeout > 0 {
 		out.Runtime.RequestTimeout = info.RequestTimeout.String()
@@ -123,12 +123,12 @@ func (s *Supervisor) Status() Status {
 		until := time.Unix(0, t)
 		out.Bypass = &until
 	}
-	for _, p := range s.config.Problems {
+	for _, p := range now.config.Problems {
 		out.Config.Problems = append(out.Config.Problems, p.Error())
 	}
 	out.Pods, out.Ctrs = s.store.Len()
 	counts := s.store.MissedCounts()
-	for _, h := range s.hosts {
+	for _, h := range now.hosts {
 		ps := h.status()
 		for k, n := range counts {
 			if k.Plugin == ps.Name {
@@ -139,8 +139,8 @@ func (s *Supervisor) Status() Status {
 		slices.SortFunc(ps.MissedBy, func(a, b ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
 		out.Plugins = append(out.Plugins, ps)
 	}
-	for _, p := range s.config.Invalid {
-		out.Plugins = append(out.Plugins, s.invalidStatus(p))
+	for _, p := range now.config.Invalid {
+		out.Plugins = append(out.Plugins, s.invalidStatus(p, now.config))
 	}
 	return out
 }
@@ -148,8 +148,8 @@ func (s *Supervisor) Status() Status {
 func (h *host) status() PluginStatus {
 	v, g := h.view.Load(), h.guard.Snapshot()
 	ps := PluginStatus{
-		Name: h.policy.Name, Team: h.policy.Team, Contact: h.policy.Contact, Index: h.policy.Index, State: v.state, PID: v.pid, Since: v.since,
-		Restarts: v.restarts, Identity: v.identity, LaneSeconds: h.guard.LaneSeconds(), LastError: v.lastErr, Exits: v.exits, ManifestFile: h.policy.File,
+		Name: h.name, Team: h.policy().Team, Contact: h.policy().Contact, Index: h.policy().Index, State: v.state, PID: v.pid, Since: v.since,
+		Restarts: v.restarts, Identity: v.identity, LaneSeconds: h.guard.LaneSeconds(), LastError: v.lastErr, Exits: v.exits, ManifestFile: h.policy().File,
 		Breaker: BreakerView{State: g.State.String(), Since: g.Since},
 	}
 	if g.Since.IsZero() {
@@ -166,9 +166,9 @@ func (h *host) status() PluginStatus {
 	return ps
 }
 
-func (s *Supervisor) invalidStatus(p policy.InvalidPlugin) PluginStatus {
+func (s *Supervisor) invalidStatus(p policy.InvalidPlugin, cfg *policy.Config) PluginStatus {
 	ps := PluginStatus{
-		Name: p.Name, Team: p.Team, Contact: s.config.Supervisor.Teams[p.Team].Contact, State: stateInvalid, Since: s.started, ManifestFile: p.File,
+		Name: p.Name, Team: p.Team, Contact: cfg.Supervisor.Teams[p.Team].Contact, State: stateInvalid, Since: s.started, ManifestFile: p.File,
 	}
 	for _, pr := range p.Problems {
 		ps.Problems = append(ps.Problems, pr.Error())
@@ -194,13 +194,14 @@ type MissedWork struct {
 // Missed lists the living containers that run without a plugin's work. Safe for concurrent use.
 func (s *Supervisor) Missed() []MissedWork {
 	var out []MissedWork
+	now := s.plan()
 	for _, m := range s.store.Missed() {
-		h := s.byName[m.Plugin]
+		h := now.byName[m.Plugin]
 		if h == nil {
 			continue
 		}
 		out = append(out, MissedWork{
-			Namespace: m.Namespace, Pod: m.PodName, Container: m.Container, ContainerID: m.Ref.Container, Plugin: m.Plugin, Team: h.policy.Team,
+			Namespace: m.Namespace, Pod: m.PodName, Container: m.Container, ContainerID: m.Ref.Container, Plugin: m.Plugin, Team: h.policy().Team,
 			Reason: m.Reason, At: m.At,
 		})
 	}
@@ -235,7 +236,7 @@ func (s *Supervisor) runtimeInfo() RuntimeInfo {
 func (s *Supervisor) Alive() (ok bool, why string) {
 	limit := time.NewTimer(time.Second)
 	defer limit.Stop()
-	for _, h := range s.hosts {
+	for _, h := range s.plan().hosts {
 		turned := make(chan struct{})
 		if !h.box.put(message{fn: func() { close(turned) }}) {
 			continue // stopped in order
@@ -243,7 +244,7 @@ func (s *Supervisor) Alive() (ok bool, why string) {
 		select {
 		case <-turned:
 		case <-limit.C:
-			return false, "the loop of plugin " + h.policy.Name + " has not turned for a second"
+			return false, "the loop of plugin " + h.name + " has not turned for a second"
 		}
 	}
 	return true, ""

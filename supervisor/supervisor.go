@@ -41,7 +41,6 @@ type Options struct {
 // Supervisor hosts the plugins of one configuration behind one registration. Use New, then Run once.
 type Supervisor struct {
 	opts     Options
-	config   *policy.Config
 	launcher Launcher
 	metrics  *metrics
 	events   *emitter
@@ -49,11 +48,12 @@ type Supervisor struct {
 	merge    *merge.Engine
 	updates  *updater
 	history  *history
-	hosts    []*host // in calling order
-	byName   map[string]*host
+	inForce  atomic.Pointer[plan]
 	started  time.Time
 
 	runtime     atomic.Pointer[RuntimeInfo]
+	deciding    sync.RWMutex   // for reading while a selection is decided and pinned, for writing while the plan is replaced: each decision is by one plan
+	running     sync.WaitGroup // the loops of the plugins
 	manual      manual
 	actions     sync.Mutex   // held during a manual action
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
@@ -77,22 +77,20 @@ func New(o Options) *Supervisor {
 		o.Sink = func(Event) {}
 	}
 	s := &Supervisor{
-		opts: o, config: o.Config, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
-		byName: map[string]*host{}, started: time.Now(),
+		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
+		started: time.Now(),
 	}
 	s.metrics = newMetrics(o.Registry, s)
 	s.events = newEmitter(s.metrics.dropped.Inc)
 	s.history = newHistory(o.Loaded, o.State)
 	s.updates = newUpdater(s)
 	s.stopCtx, s.stopNow = context.WithCancel(context.Background())
+	byName := make(map[string]*host, len(o.Config.Plugins))
 	for _, p := range o.Config.Plugins {
-		h := newHost(s, p)
-		s.hosts = append(s.hosts, h)
-		s.byName[p.Name] = h
+		byName[p.Name] = newHost(s, p)
 	}
-	for _, p := range o.Config.Invalid {
-		s.metrics.invalid(p)
-	}
+	s.inForce.Store(newPlan(1, o.Config, byName))
+	s.metrics.configured(o.Config)
 	return s
 }
 
@@ -104,17 +102,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		defer close(logDone)
 		s.events.run(s.opts.Sink, logStop)
 	}()
-	s.emit(Started{Version: s.opts.Version, Plugins: len(s.hosts), Invalid: len(s.config.Invalid)})
-	for _, p := range s.config.Problems {
+	begin := s.plan()
+	s.emit(Started{Version: s.opts.Version, Plugins: len(begin.hosts), Invalid: len(begin.config.Invalid)})
+	for _, p := range begin.config.Problems {
 		s.emit(ConfigProblem{Problem: p})
 	}
 	if w := s.opts.Loaded.Warning; w != "" {
 		s.emit(StateProblem{Err: w})
 	}
-	var hosts sync.WaitGroup
-	for _, h := range s.hosts {
-		hosts.Go(h.loop)
-		h.restoreManual(s.opts.Loaded.Manual[h.policy.Name])
+	for _, h := range begin.hosts {
+		s.running.Go(h.loop)
+		h.restoreManual(s.opts.Loaded.Manual[h.name])
 	}
 	updates := make(chan struct{})
 	go func() {
@@ -126,7 +124,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.connect(ctx)
 
 	s.emit(Stopping{})
-	err := s.shutdown(&hosts, updates)
+	err := s.shutdown(updates)
 	close(logStop)
 	select {
 	case <-logDone:
@@ -139,7 +137,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 func (s *Supervisor) waitForPlugins(ctx context.Context) {
 	limit := time.NewTimer(s.opts.WaitForPlugins)
 	defer limit.Stop()
-	for _, h := range s.hosts {
+	for _, h := range s.plan().hosts {
 		select {
 		case <-h.settled:
 		case <-limit.C:
@@ -151,14 +149,14 @@ func (s *Supervisor) waitForPlugins(ctx context.Context) {
 }
 
 // shutdown stops the plugins side by side.
-func (s *Supervisor) shutdown(hosts *sync.WaitGroup, updates <-chan struct{}) error {
-	for _, h := range s.hosts {
+func (s *Supervisor) shutdown(updates <-chan struct{}) error {
+	for _, h := range s.plan().hosts {
 		h.post(plugin.Stop{})
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		hosts.Wait()
+		s.running.Wait()
 		s.updates.stop()
 		<-updates
 	}()

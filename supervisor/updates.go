@@ -79,13 +79,13 @@ func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api
 	var ok []*api.ContainerUpdate
 	if len(updates) > updateBacklog { // no node has so many containers, and looking at each costs time
 		h.met.updates("unsolicited", "denied")
-		h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, Why: fmt.Sprintf("%d updates in one request; at most %d are looked at", len(updates), updateBacklog)})
+		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, Why: fmt.Sprintf("%d updates in one request; at most %d are looked at", len(updates), updateBacklog)})
 		failed, updates = updates[updateBacklog:], updates[:updateBacklog]
 	}
 	for _, up := range updates {
 		if why := u.refusal(h, up); why != "" {
 			h.met.updates("unsolicited", "denied")
-			h.deny(UpdateDenied{Plugin: h.policy.Name, Team: h.policy.Team, ContainerID: up.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: up.GetContainerId(), Why: why})
 			failed = append(failed, up)
 			continue
 		}
@@ -109,7 +109,7 @@ func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
 	if err := checkUpdate(up); err != nil {
 		return oneLine(err.Error())
 	}
-	if f := h.policy.ForbiddenUpdate(up); len(f) > 0 {
+	if f := h.policy().ForbiddenUpdate(up); len(f) > 0 {
 		return forbidden(f).detail
 	}
 	if why := h.updateDenied(up.GetContainerId(), store.Ref{}, false); why != "" {
@@ -269,5 +269,5 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 
 func (u *updater) failed(k updateKey, why string) {
 	k.h.met.updates("unsolicited", "failed")
-	u.sup.emit(UpdateFailed{Plugin: k.h.policy.Name, Team: k.h.policy.Team, ContainerID: k.container, Err: why})
+	u.sup.emit(UpdateFailed{Plugin: k.h.name, Team: k.h.policy().Team, ContainerID: k.container, Err: why})
 }

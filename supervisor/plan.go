@@ -1,0 +1,27 @@
+package supervisor
+
+import "github.com/nri-supervisor/nri-supervisor/policy"
+
+// plan is the configuration in force and the plugins that it makes. It is immutable: a change replaces it as a whole. An event takes it once and keeps it to its end, so that a change
+// comes between two events.
+type plan struct {
+	generation uint64 // counts the changes, from 1
+	config     *policy.Config
+	hosts      []*host // in calling order
+	byName     map[string]*host
+	place      map[*host]int // in hosts
+}
+
+// plan returns what is in force now.
+func (s *Supervisor) plan() *plan { return s.inForce.Load() }
+
+// newPlan makes a plan of the plugins' hosts by name; each valid plugin of the configuration has one.
+func newPlan(generation uint64, cfg *policy.Config, byName map[string]*host) *plan {
+	p := &plan{generation: generation, config: cfg, byName: byName, hosts: make([]*host, 0, len(cfg.Plugins)), place: make(map[*host]int, len(cfg.Plugins))}
+	for i, m := range cfg.Plugins {
+		h := byName[m.Name]
+		p.hosts = append(p.hosts, h)
+		p.place[h] = i
+	}
+	return p
+}
