@@ -124,6 +124,18 @@ demo: build ## the point in about half a minute: three teams' plugins, two of th
 TARGETS += demo
 endif
 
+ifneq ($(wildcard test/bench/*.go),)
+.PHONY: bench
+bench: build ## measure against the stock NRI, in about ten minutes: a table, and bin/bench with JSON and a plot
+	$(call stage,bench,$(GO) run -buildvcs=false ./test/bench -supervisor $(BIN)/nri-supervisor -o $(BIN)/bench)
+TARGETS += bench
+
+.PHONY: bench-gate
+bench-gate: build ## the ratios that are promised; fails when one is behind its bar
+	$(call stage,bench-gate,$(GO) run -buildvcs=false ./test/bench -supervisor $(BIN)/nri-supervisor -gate)
+TARGETS += bench-gate
+endif
+
 # ---- all ------------------------------------------------------------------------------------------------------------------------
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.

@@ -1,0 +1,98 @@
+// Command bench measures the supervisor against the stock NRI: the same plugin binaries as processes, once directly on NRI's own adaptation and once below the supervisor on that
+// same adaptation, in one run and in turns.
+//
+// This process is the container runtime of every side; plugins and supervisor are processes of their own. Without a flag it measures everything that docs/performance.md tells;
+// with -gate only the ratios that have a bar, and fails if one is missed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	plugin, supervisor string // binaries
+	out                io.Writer
+	nursery            nursery
+	sides              []*side
+	floors             []*floor
+	report             report
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	supervisor := flags.String("supervisor", "", "the supervisor's binary; empty: build it")
+	gate := flags.Bool("gate", false, "only what has a bar; fail if one is missed")
+	only := flags.String("only", "", "only the part or bar with this name")
+	dir := flags.String("o", "", "folder for results.json and plot.svg; empty: none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "nribench-bin")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	b := &bench{out: out, nursery: newNursery(), supervisor: *supervisor}
+	defer close(b.nursery)
+	if b.plugin, err = build(ctx, tmp, "test/bench/plugin"); err != nil {
+		return err
+	}
+	if b.supervisor == "" {
+		b.supervisor, err = build(ctx, tmp, "cmd/nri-supervisor")
+	} else {
+		b.supervisor, err = filepath.Abs(b.supervisor)
+	}
+	if err != nil {
+		return err
+	}
+	quiet()
+	b.report.Machine = thisMachine()
+	defer b.closeSides()
+	if *gate {
+		return b.gate(ctx, *only)
+	}
+	return errors.Join(b.all(ctx, *only), b.report.write(*dir, out))
+}
+
+// closeSides ends everything that was started.
+func (b *bench) closeSides() {
+	for _, s := range b.sides {
+		s.close()
+	}
+	for _, f := range b.floors {
+		f.close()
+	}
+	b.sides, b.floors = nil, nil
+}
+
+// build builds a program of the module as it is released: static, without the race detector.
+func build(ctx context.Context, dir, pkg string) (string, error) {
+	const module = "github.com/nri-supervisor/nri-supervisor/"
+	out := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", out, module+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, msg)
+	}
+	return out, nil
+}
