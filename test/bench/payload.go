@@ -17,6 +17,7 @@ type payload struct {
 func typical() payload {
 	return payload{name: "typical", labels: 10, env: 30, mounts: 12, annotationLen: 2 << 10}
 }
+
 func heavy() payload {
 	return payload{name: "heavy", labels: 10, env: 200, mounts: 100, annotationLen: 200 << 10}
 }

@@ -60,9 +60,9 @@ func sortedMicros(d []time.Duration) []float64 {
 // ratios divides round by round: what slows the machine for a while slows both sides of a round. Rounds whose divisor is 0 are left out.
 func ratios(of, over []float64) []float64 {
 	var out []float64
-	for i := range min(len(of), len(over)) {
-		if over[i] > 0 {
-			out = append(out, of[i]/over[i])
+	for i, divisor := range over[:min(len(of), len(over))] {
+		if divisor > 0 {
+			out = append(out, of[i]/divisor)
 		}
 	}
 	return out

@@ -26,6 +26,11 @@ func main() {
 	}
 }
 
+var (
+	_ stub.ConfigureInterface       = (*plugin)(nil)
+	_ stub.CreateContainerInterface = (*plugin)(nil)
+)
+
 // plugin is the plugin. Its fields do not change.
 type plugin struct {
 	role   string
