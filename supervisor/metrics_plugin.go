@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +14,19 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
-// stateInvalid is the state of a plugin whose manifest cannot be used; it never gets a machine.
-const stateInvalid = "invalid"
+const (
+	// stateInvalid is the state of a plugin whose manifest cannot be used; it never gets a machine.
+	stateInvalid = "invalid"
+	// stateReady is the state of a plugin in service.
+	stateReady = "ready"
+	// Selection decisions.
+	decisionSelected    = "selected"
+	decisionNotSelected = "not_selected"
+	decisionError       = "error"
+	// Results of a start.
+	startSuccess = "success"
+	startFailure = "failure"
+)
 
 // pluginStates are the label values of plugin_state (design §10). A stopped plugin has none of them.
 func pluginStates() []string {
@@ -34,41 +46,64 @@ type pluginMetrics struct {
 	mu         sync.RWMutex // for reading while a series is looked up, so that none appears after forget
 	over       bool         // the plugin has left the configuration
 
-	stale, late           prometheus.Counter
-	selected, notSelected prometheus.Counter
-	matchErrors           prometheus.Counter
-	refusals              map[breaker.Reason]prometheus.Counter
+	stale, late                        prometheus.Counter
+	selected, notSelected, matchErrors prometheus.Counter
+
+	calls, refusals, fallbacks, containers, transitions, exits *pooledCounter
+	adjustments, denials, conflicts, changes                   *pooledCounter
+	missed                                                     *series // of the gauge missed_containers
 }
+
+// other is the combination of the rest.
+func other() combination { return combination{OtherSeries, OtherSeries, OtherSeries} }
+
+// Shares of the pool that one metric may take: the details of a plugin that sets many fields must not leave none for its failures.
+const (
+	mostFields  = 10
+	mostDetails = 20
+)
 
 func (m *metrics) plugin(name, team string) *pluginMetrics {
-	p := &pluginMetrics{
+	of := func(metric string, labels int, owned bool, most int, p *pool) *pooledCounter {
+		return newPooledCounter(p, most, func(c combination) prometheus.Counter {
+			values := []string{name}
+			if owned {
+				values = append(values, team)
+			}
+			return m.counters[metric].WithLabelValues(append(values, c[:labels]...)...)
+		})
+	}
+	p := &pool{left: pluginPool}
+	decisions := m.counters["match_decisions_total"]
+	out := &pluginMetrics{
 		all: m, name: name, team: team,
-		stale: m.stale.WithLabelValues(name), late: m.late.WithLabelValues(name),
-		selected: m.decisions.WithLabelValues(name, "selected"), notSelected: m.decisions.WithLabelValues(name, "not_selected"),
-		matchErrors: m.decisions.WithLabelValues(name, "error"),
-		refusals:    map[breaker.Reason]prometheus.Counter{},
+		stale: m.counters["plugin_stale_inputs_total"].WithLabelValues(name), late: m.counters["plugin_late_replies_total"].WithLabelValues(name),
+		selected: decisions.WithLabelValues(name, decisionSelected), notSelected: decisions.WithLabelValues(name, decisionNotSelected),
+		matchErrors: decisions.WithLabelValues(name, decisionError),
+
+		calls: of("plugin_calls_total", 2, false, mostDetails, p), refusals: of("plugin_calls_refused_total", 1, false, mostDetails, p),
+		fallbacks: of("fallbacks_total", 2, true, mostDetails, p), containers: of("containers_missed_total", 1, true, mostDetails, p),
+		transitions: of("breaker_transitions_total", 3, false, mostDetails, p), exits: of("plugin_exits_total", 1, false, mostDetails, p),
+		adjustments: of("adjustments_total", 1, false, mostFields, p), denials: of("adjustments_denied_total", 1, false, mostFields, p),
+		conflicts: of("conflicts_total", 1, false, mostFields, p), changes: of("container_updates_total", 2, false, mostDetails, p),
+		missed: newSeries(p, mostDetails),
 	}
-	for _, r := range breaker.Reasons() {
-		if r != breaker.ReasonNone {
-			p.refusals[r] = m.refused.WithLabelValues(name, r.String())
-		}
-	}
-	m.starts.WithLabelValues(name, "success")
-	m.starts.WithLabelValues(name, "failure")
-	p.phase(plugin.Stopped)
-	return p
+	m.counters["plugin_starts_total"].WithLabelValues(name, startSuccess)
+	m.counters["plugin_starts_total"].WithLabelValues(name, startFailure)
+	out.phase(plugin.Stopped)
+	return out
 }
 
-// count adds one to a series of the plugin.
-func (p *pluginMetrics) count(v *prometheus.CounterVec, labels ...string) {
+// do runs what looks up series, unless the plugin has left the configuration: what is counted then goes nowhere.
+func (p *pluginMetrics) do(f func()) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if !p.over {
-		v.WithLabelValues(labels...).Inc()
+		f()
 	}
 }
 
-// forget drops the plugin's series; what is counted later goes nowhere.
+// forget drops the plugin's series.
 func (p *pluginMetrics) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,33 +111,42 @@ func (p *pluginMetrics) forget() {
 	p.all.forget(p.name)
 }
 
+// count counts one more of c, or of rest when the plugin's series are used up.
+func (p *pluginMetrics) count(of *pooledCounter, c, rest combination) {
+	p.do(func() { of.inc(c, rest) })
+}
+
 // subscribed makes the series of the events that the plugin subscribed to appear with 0.
 func (p *pluginMetrics) subscribed(mask api.EventMask) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.over {
-		return
-	}
-	for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
-		if mask.IsSet(e) {
-			p.all.calls.WithLabelValues(p.name, e.PrettyName(), breaker.OutcomeSuccess.String())
-			p.all.duration.WithLabelValues(p.name, e.PrettyName())
+	p.do(func() {
+		for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
+			if mask.IsSet(e) {
+				p.calls.always(combination{e.PrettyName(), breaker.OutcomeSuccess.String()})
+				p.duration(e)
+			}
 		}
+	})
+}
+
+// duration is the histogram for the event.
+func (p *pluginMetrics) duration(e api.Event) prometheus.Observer {
+	label := OtherSeries
+	if slices.Contains(waitedFor(), e) {
+		label = e.PrettyName()
 	}
+	return p.all.histograms["plugin_call_duration_seconds"].WithLabelValues(p.name, label)
 }
 
 func (p *pluginMetrics) call(e api.Event, o breaker.Outcome, took time.Duration) {
-	p.count(p.all.calls, p.name, e.PrettyName(), o.String())
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if !p.over {
-		p.all.duration.WithLabelValues(p.name, e.PrettyName()).Observe(took.Seconds())
-	}
+	p.do(func() {
+		p.calls.inc(combination{e.PrettyName(), o.String()}, other())
+		p.duration(e).Observe(took.Seconds())
+	})
 }
 
 func (p *pluginMetrics) refused(r breaker.Reason) {
-	if c := p.refusals[r]; c != nil {
-		c.Inc()
+	if r != breaker.ReasonNone {
+		p.count(p.refusals, combination{r.String()}, other())
 	}
 }
 
@@ -118,101 +162,51 @@ func (p *pluginMetrics) matched(d policy.Decision) {
 }
 
 func (p *pluginMetrics) fallback(action, reason string) {
-	p.count(p.all.fallbacks, p.name, p.team, action, reason)
+	p.count(p.fallbacks, combination{action, reason}, combination{action, OtherSeries})
 }
 
 func (p *pluginMetrics) transition(t breaker.Transition) {
-	p.count(p.all.transitions, p.name, t.From.String(), t.To.String(), t.Cause.String())
+	p.count(p.transitions, combination{t.From.String(), t.To.String(), t.Cause.String()}, other())
 }
 
-func (p *pluginMetrics) started(result string) { p.count(p.all.starts, p.name, result) }
-func (p *pluginMetrics) exited(reason string)  { p.count(p.all.exits, p.name, reason) }
+func (p *pluginMetrics) started(result string) {
+	p.do(func() { p.all.counters["plugin_starts_total"].WithLabelValues(p.name, result).Inc() })
+}
+
+func (p *pluginMetrics) exited(reason string) { p.count(p.exits, combination{reason}, other()) }
 
 func (p *pluginMetrics) info(id Identity) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.over {
-		return
-	}
-	p.all.info.DeletePartialMatch(prometheus.Labels{"plugin": p.name})
-	p.all.info.WithLabelValues(p.name, p.team, id.Version, id.SHA256).Set(1)
+	p.do(func() {
+		v := p.all.gauges["plugin_info"]
+		v.DeletePartialMatch(prometheus.Labels{"plugin": p.name})
+		v.WithLabelValues(p.name, p.team, limitLabel(id.Version), limitLabel(id.SHA256)).Set(1)
+	})
 }
 
 func (p *pluginMetrics) phase(now plugin.Phase) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.over {
-		return
-	}
-	for _, s := range pluginStates() {
-		v := 0.0
-		if s == now.String() {
-			v = 1
-		}
-		p.all.state.WithLabelValues(p.name, s).Set(v)
-	}
-	up := 0.0
-	if now == plugin.Ready {
-		up = 1
-	}
-	p.all.up.WithLabelValues(p.name).Set(up)
+	p.do(func() { p.all.setState(p.name, now.String()) })
 }
 
 func (p *pluginMetrics) adjusted(fields []policy.FieldKey) {
 	for _, f := range fields {
-		p.count(p.all.adjustments, p.name, string(f.Field))
+		p.count(p.adjustments, combination{string(f.Field)}, other())
 	}
 }
 
 func (p *pluginMetrics) denied(fields []string) {
 	for _, f := range fields {
-		p.count(p.all.denied, p.name, f)
+		p.count(p.denials, combination{f}, other())
 	}
 }
 
-func (p *pluginMetrics) conflict(field string) { p.count(p.all.conflicts, p.name, field) }
+func (p *pluginMetrics) conflict(field string) { p.count(p.conflicts, combination{field}, other()) }
 
 func (p *pluginMetrics) updates(source, result string) {
-	p.count(p.all.updates, p.name, source, result)
+	p.count(p.changes, combination{source, result}, other())
 }
 
 func (p *pluginMetrics) work(w store.Work) {
 	if w.Missed {
-		p.count(p.all.missed, p.name, p.team, w.Reason)
-	}
-}
-
-// collector reads what is known elsewhere at the time of a scrape. It changes nothing.
-type collector struct{ s *Supervisor }
-
-// Describe sends nothing: the collector is unchecked, its series come and go.
-func (collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends the state of breakers, lanes and missing work.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
-	}
-	state := desc("breaker_state", "1 for the state that a plugin's circuit breaker is in.", "plugin", "team", "state")
-	open := desc("breaker_open_seconds_total", "Time for which a plugin's circuit breaker has been open.", "plugin")
-	lane := desc("lane_seconds_total", "Time for which events waited for a plugin; meanwhile every other pod of the node waits too.", "plugin")
-	missed := desc("missed_containers", "Living containers that run without a plugin's work.", "plugin", "team", "reason")
-	now := c.s.plan()
-	for _, h := range now.hosts {
-		shown := h.guard.State()
-		for _, st := range breaker.States() {
-			v := 0.0
-			if st == shown {
-				v = 1
-			}
-			ch <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, v, h.name, h.policy().Team, st.String())
-		}
-		ch <- prometheus.MustNewConstMetric(open, prometheus.CounterValue, h.guard.OpenSeconds(), h.name)
-		ch <- prometheus.MustNewConstMetric(lane, prometheus.CounterValue, h.guard.LaneSeconds(), h.name)
-	}
-	for k, n := range c.s.store.MissedCounts() {
-		if h := now.byName[k.Plugin]; h != nil {
-			ch <- prometheus.MustNewConstMetric(missed, prometheus.GaugeValue, float64(n), k.Plugin, h.policy().Team, k.Reason)
-		}
+		p.count(p.containers, combination{w.Reason}, other())
 	}
 }

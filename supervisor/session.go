@@ -258,7 +258,7 @@ func (s *Supervisor) sessionEnded(se *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	se.ended = true
-	s.metrics.connected.Set(0)
+	s.metrics.runtimeGone()
 	if !se.synced {
 		return
 	}

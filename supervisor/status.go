@@ -78,6 +78,10 @@ type ReasonSum struct {
 	Count  int    `json:"count"`
 }
 
+func sortReasons(list []ReasonSum) {
+	slices.SortFunc(list, func(a, b ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
+}
+
 // hostView is what the loop of a plugin publishes for readers.
 type hostView struct {
 	state    string
@@ -136,7 +140,7 @@ func (s *Supervisor) Status() Status {
 				ps.MissedBy = append(ps.MissedBy, ReasonSum{Reason: k.Reason, Count: n})
 			}
 		}
-		slices.SortFunc(ps.MissedBy, func(a, b ReasonSum) int { return cmp.Compare(a.Reason, b.Reason) })
+		sortReasons(ps.MissedBy)
 		out.Plugins = append(out.Plugins, ps)
 	}
 	for _, p := range now.config.Invalid {

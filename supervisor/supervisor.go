@@ -91,6 +91,7 @@ func New(o Options) *Supervisor {
 	}
 	s.inForce.Store(newPlan(1, o.Config, byName))
 	s.metrics.configured(o.Config)
+	s.metrics.reloaded(len(o.Config.Invalid) == 0, s.started)
 	return s
 }
 

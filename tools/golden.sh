@@ -15,4 +15,4 @@ if [ -z "$packages" ]; then
 fi
 # shellcheck disable=SC2086 # a list of packages
 go test -buildvcs=false -count=1 $packages -args -update
-git status --short -- '*testdata*'
+git status --short -- '*testdata*' docs

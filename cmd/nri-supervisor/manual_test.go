@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -67,50 +66,6 @@ func TestEachReasonAndStateIsExplainedInTheManual(t *testing.T) {
 	for _, name := range named {
 		if !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("docs/operating.md does not name %q", name)
-		}
-	}
-}
-
-func TestEachMetricIsInTheManualWithItsLabels(t *testing.T) {
-	t.Parallel()
-	page, rows := operatingRows(t)
-	files, err := filepath.Glob(filepath.Join("..", "..", "supervisor", "metrics*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no source of metrics: %v", err)
-	}
-	metric := regexp.MustCompile(`(?s)\b(?:counter|gauge|histogram|desc)\(\s*"([a-z_]+)",\s*"[^"]*"(.*?)\)`)
-	plain := regexp.MustCompile(`Name: "([a-z_]+)"()`)
-	label := regexp.MustCompile(`"([a-z_0-9]+)"`)
-	known := map[string]bool{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source := strings.ReplaceAll(string(data), "durationBuckets()", "nil")
-		for _, m := range append(metric.FindAllStringSubmatch(source, -1), plain.FindAllStringSubmatch(source, -1)...) {
-			known[m[1]] = true
-			if len(rows[m[1]]) != 1 {
-				t.Errorf("docs/operating.md has %d rows for the metric %q, want 1", len(rows[m[1]]), m[1])
-				continue
-			}
-			labels, _, _ := strings.Cut(rows[m[1]][0], "|")
-			var want []string
-			for _, l := range label.FindAllStringSubmatch(m[2], -1) {
-				want = append(want, "`"+l[1]+"`")
-			}
-			if got := strings.TrimSpace(labels); got != strings.Join(want, ", ") {
-				t.Errorf("docs/operating.md: metric %q has labels %s, want %s", m[1], got, strings.Join(want, ", "))
-			}
-		}
-	}
-	if least := 25; len(known) < least { // else the source is written in a way that this test does not see
-		t.Errorf("found %d metrics in the source, fewer than %d", len(known), least)
-	}
-	_, metrics, _ := strings.Cut(page, "\n## Metrics\n")
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(metrics, -1) {
-		if !known[m[1]] {
-			t.Errorf("docs/operating.md tells of the metric %q, which does not exist", m[1])
 		}
 	}
 }
