@@ -10,6 +10,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -27,6 +28,7 @@ type visit struct {
 	quiet   []*host     // whose missing work is recorded already
 	earlier setFields   // what the plugins asked so far have set
 	failing atomic.Bool // some plugin's failure makes the request fail
+	notes   notes       // what is to be told of it
 }
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
@@ -48,7 +50,7 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 		defer se.sup.stranger(ref)()
 	}
 	pod = se.sup.store.ObservePod(pod, time.Now())
-	sel := se.sup.podSelection(pod)
+	sel, others := se.sup.podSelection(pod)
 	v := se.visit(ctx, e, ref, pod, nil)
 	if ends(e) {
 		v.forget(sel)
@@ -57,6 +59,7 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 	if len(sel) == 0 {
 		return nil
 	}
+	defer v.publish(others)
 	err := v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, pod) })
 	if err != nil && e == api.Event_RUN_POD_SANDBOX { // there will be no pod: who heard of it frees what it holds for it
 		if entry, ok := se.sup.store.Get(ref); ok {
@@ -74,7 +77,7 @@ func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandb
 		defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	}
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
-	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
 	if ends(e) {
 		v.forget(sel)
@@ -83,6 +86,7 @@ func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandb
 	if len(sel) == 0 {
 		return nil
 	}
+	defer v.publish(others)
 	return v.relay(ctx, sel, func(c context.Context, p api.PluginService) (any, error) { return invoke(c, p, o.Pod, o.Container) })
 }
 
@@ -129,9 +133,22 @@ func (v *visit) ask(ctx context.Context, s selected, d delivery, later int) call
 }
 
 // settle records what a result means for the container and returns the error of the request, if there is to be one.
-func (v *visit) settle(h *host, r callResult) error {
+func (v *visit) settle(h *host, r callResult) error { return v.settleAs(v.event, h, r) }
+
+// settleAs is settle for a result of another request that belongs to the event.
+func (v *visit) settleAs(e api.Event, h *host, r callResult) error {
+	action, err := v.conclude(h, r)
+	v.note(e, h, r, action)
+	return err
+}
+
+// conclude says what follows from a result.
+func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
 	if r.Delivered && r.Outcome == breaker.OutcomeRejected {
-		return v.sup.rejection(h, v.event, v.pod, v.name, r.detail)
+		if err := v.sup.rejection(h, v.event, v.pod, v.name, r.detail); err != nil {
+			return journal.ActionRefused, err
+		}
+		return journal.ActionOverruled, nil
 	}
 	if r.Delivered && r.Outcome == breaker.OutcomeForbidden {
 		h.met.denied(r.fields)
@@ -141,12 +158,15 @@ func (v *visit) settle(h *host, r callResult) error {
 	}
 	reason := reasonOf(r.Result)
 	if reason == "" {
-		return nil
+		return journal.ActionAllowed, nil
 	}
 	if !h.policy().Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
-		return nil
+		return journal.ActionWithheld, nil
 	}
-	return v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took)
+	if err := v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took); err != nil {
+		return journal.ActionFailed, err
+	}
+	return journal.ActionIgnored, nil
 }
 
 // optOut: the plugin wants to hear no more of a pod or container.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
@@ -28,6 +29,9 @@ type part struct {
 	asked   bool
 	result  callResult
 	err     error // of the request, if this plugin's failure makes it fail
+
+	lost   []journal.Field // updates that were left out of a reply that counts otherwise
+	lostTo []string        // to whom
 }
 
 // parts returns the selected plugins that subscribe to the event, as members of a merge.
@@ -74,7 +78,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	if o.Replaced != nil {
 		s.tellReplaced(*o.Replaced)
 	}
-	sel := s.containerSelection(o.Ref, o.Pod, o.Container)
+	sel, others := s.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
 		s.store.SetCreated(o.Ref)
 		s.history.decided(s, o.Ref)
@@ -82,8 +86,10 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	}
 	v := se.visit(ctx, api.Event_CREATE_CONTAINER, o.Ref, o.Pod, o.Container)
 	parts, members := v.parts(sel)
+	defer v.publish(others)
 	rpl, err := v.create(ctx, parts, members, &api.CreateContainerRequest{Pod: o.Pod, Container: o.Container})
 	if err != nil {
+		v.changes(parts, true)
 		v.takeBack(parts)
 		s.forgetContainer(o.Ref)
 		v.turnOver(parts)
@@ -92,6 +98,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	if errors.Is(ctx.Err(), context.Canceled) {
 		v.unanswered(parts)
 	}
+	v.changes(parts, false)
 	missed := v.record(parts)
 	s.store.SetCreated(o.Ref)
 	v.turnOver(parts)
@@ -228,6 +235,7 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 	}
 	v.sup.emit(ev)
 	return v.drop(p, verdict{
+		dropped: conflictFields(d.Fields, v.ref.Container), with: ev.With,
 		outcome: breaker.OutcomeConflict, detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),
 	})
 }
@@ -239,6 +247,7 @@ func (v *visit) drop(p *part, why verdict) error {
 	}
 	p.result = callResult{
 		Result: plugin.Result{Delivered: true, Outcome: why.outcome}, took: p.result.took, detail: why.detail, fields: why.fields,
+		dropped: why.dropped, with: why.with,
 	}
 	p.err = v.settle(p.h, p.result)
 	return p.err

@@ -13,15 +13,19 @@ import (
 )
 
 // updateContainer asks the selected plugins what else to update and merges their replies.
-func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) ([]*api.ContainerUpdate, error) {
+func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) (updates []*api.ContainerUpdate, err error) {
 	defer se.request(api.Event_UPDATE_CONTAINER)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
-	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
 		return nil, nil
 	}
 	v := se.visit(ctx, api.Event_UPDATE_CONTAINER, o.Ref, o.Pod, o.Container)
 	parts, members := v.parts(sel)
+	defer func() {
+		v.changes(parts, err != nil)
+		v.publish(others)
+	}()
 	call := func(ctx context.Context, i int, req *api.UpdateContainerRequest) *api.UpdateContainerResponse {
 		p := parts[i]
 		if !p.asked && !v.failing.Load() {
@@ -64,12 +68,16 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	defer se.sup.store.SetStopped(o.Ref)
-	sel := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
+	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
 		return nil, nil
 	}
 	v := se.visit(ctx, api.Event_STOP_CONTAINER, o.Ref, o.Pod, o.Container)
 	parts, members := v.parts(sel)
+	defer func() {
+		v.changes(parts, false)
+		v.publish(others)
+	}()
 	call := func(ctx context.Context, i int, req *api.StopContainerRequest) *api.StopContainerResponse {
 		p := parts[i]
 		if !p.asked {
@@ -106,8 +114,13 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 // lost records updates with IgnoreFailure that an earlier plugin's made impossible. Upstream leaves such an update out without a word.
 func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
 	for _, u := range updates {
-		h := parts[u.Member].h
+		p := parts[u.Member]
+		h := p.h
 		h.met.updates("reply", "conflict")
+		p.lost = append(p.lost, conflictFields(u.Fields, v.ref.Container)...)
+		for _, w := range u.With {
+			p.lostTo = append(p.lostTo, parts[w].h.name)
+		}
 		v.sup.emit(UpdateFailed{Plugin: h.name, Team: h.policy().Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
 	}
 }

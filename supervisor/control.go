@@ -78,6 +78,7 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 		return fmt.Errorf("unknown action %q: use restart, enable, disable, trip, reset or unquarantine", action)
 	}
 	s.emit(ManualAction{Plugin: name, Action: action, UID: uid})
+	s.noteManual(name, action, &uid, 0)
 	return nil
 }
 
@@ -148,11 +149,13 @@ func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
 			defer s.mu.Unlock()
 			if s.bypassUntil.CompareAndSwap(until, 0) {
 				s.emit(ManualAction{Action: "bypass over"})
+				s.noteManual("", "bypass over", nil, 0)
 				s.afterBypassLocked()
 			}
 		})
 	}
 	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
+	s.noteManual("", "bypass", &uid, d)
 }
 
 // afterBypassLocked tells the plugins the state again: they have missed whatever happened meanwhile.

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"sync"
 	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
 const (
@@ -32,5 +34,6 @@ func (d *denials) may(now time.Time) bool {
 func (h *host) deny(e UpdateDenied) {
 	if h.denials.may(time.Now()) {
 		h.sup.emit(e)
+		h.noteUpdate(e.ContainerID, journal.ActionDenied, e.Why, nil)
 	}
 }

@@ -101,6 +101,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 	if o, ok := r.reply.(optOut); ok {
 		s.optOut(h, c.req, o)
 	}
+	h.noteNotified(c, r)
 	reason := reasonOf(r.Result)
 	if reason == "" || r.Outcome == breaker.OutcomeCanceled && r.Delivered || c.quiet || s.toldMissed(h, store.Ref(c.req.Ref)) {
 		return

@@ -89,6 +89,7 @@ func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
 			Plugin: h.name, Team: h.policy().Team, Namespace: e.Pod.GetNamespace(), Pod: e.Pod.GetName(), Container: e.Container.GetName(),
 			ContainerID: ref.Container, Reason: reason,
 		})
+		h.noteMissed(ref, e, reason)
 		s.history.put(ref, e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -91,6 +92,8 @@ type verdict struct {
 	reply   any
 	detail  string
 	fields  []string
+	dropped []journal.Field // for whose sake the reply is left out
+	with    []string        // the plugins that it collided with
 }
 
 // callResult is what became of a call.
@@ -100,6 +103,9 @@ type callResult struct {
 	detail string
 	fields []string
 	took   time.Duration // of the plugin, from the send
+
+	dropped []journal.Field // as in verdict
+	with    []string
 }
 
 // naming is what logs and records call a pod and container.

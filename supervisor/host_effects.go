@@ -127,6 +127,7 @@ func (h *host) answer(e plugin.Answer) {
 	if e.Result.Delivered {
 		if e.Result.Outcome == c.result.outcome {
 			res.reply, res.detail, res.fields = c.result.reply, c.result.detail, c.result.fields
+			res.dropped, res.with = c.result.dropped, c.result.with
 		}
 		if !c.sent.IsZero() {
 			res.took = time.Since(c.sent)

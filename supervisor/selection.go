@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
@@ -16,19 +17,19 @@ type selected struct {
 	matchErr bool
 }
 
-// podSelection returns who gets the events of a pod. The decision is taken at first sight and pinned.
-func (s *Supervisor) podSelection(p *api.PodSandbox) []selected {
+// podSelection returns who gets the events of a pod. The decision is taken at first sight and pinned; then it also returns who does not, unless nobody does.
+func (s *Supervisor) podSelection(p *api.PodSandbox) ([]selected, []journal.NotMatched) {
 	ref := store.Ref{Pod: p.GetId()}
 	if pins, ok := s.store.Pins(ref); ok {
-		return s.fromPins(pins)
+		return s.fromPins(pins), nil
 	}
 	return s.selectPod(p)
 }
 
-// containerSelection returns who gets the events of a container. The decision is taken at first sight and pinned.
-func (s *Supervisor) containerSelection(ref store.Ref, p *api.PodSandbox, c *api.Container) []selected {
+// containerSelection is podSelection for a container.
+func (s *Supervisor) containerSelection(ref store.Ref, p *api.PodSandbox, c *api.Container) ([]selected, []journal.NotMatched) {
 	if pins, ok := s.store.Pins(ref); ok {
-		return s.fromPins(pins)
+		return s.fromPins(pins), nil
 	}
 	return s.selectContainer(ref, p, c)
 }
@@ -49,15 +50,27 @@ func (s *Supervisor) selectUnpinned(pods []*api.PodSandbox, ctrs []*api.Containe
 	}
 }
 
-func (s *Supervisor) selectPod(p *api.PodSandbox) []selected {
+func (s *Supervisor) selectPod(p *api.PodSandbox) ([]selected, []journal.NotMatched) {
 	return s.decide(store.Ref{Pod: p.GetId()}, func(pl *policy.Plugin) policy.Decision { return pl.MatchPod(p) })
 }
 
-func (s *Supervisor) selectContainer(ref store.Ref, p *api.PodSandbox, c *api.Container) []selected {
+func (s *Supervisor) selectContainer(ref store.Ref, p *api.PodSandbox, c *api.Container) ([]selected, []journal.NotMatched) {
 	return s.decide(ref, func(pl *policy.Plugin) policy.Decision { return pl.MatchContainer(p, c) })
 }
 
-func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Decision) []selected {
+// refusal is a plugin that is not selected.
+type refusal struct {
+	h      *host
+	detail string
+	part   policy.Part // PartNone: it has left the pod
+}
+
+// commonHosts is how many plugins a node has at most, as a rule: the decision about so many needs no memory.
+const commonHosts = 128
+
+func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Decision) ([]selected, []journal.NotMatched) {
+	var onStack [commonHosts]refusal
+	refusals := onStack[:0]
 	var out []selected
 	var pins []store.Pin
 	left := s.store.Left(ref.Pod)
@@ -65,6 +78,7 @@ func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Dec
 	defer s.deciding.RUnlock()
 	for _, h := range s.plan().hosts {
 		if len(left) > 0 && slices.Contains(left, h.name) {
+			refusals = append(refusals, refusal{h: h})
 			continue // it said so
 		}
 		d := match(h.policy())
@@ -72,9 +86,26 @@ func (s *Supervisor) decide(ref store.Ref, match func(*policy.Plugin) policy.Dec
 		if d.Selected || d.Err != nil {
 			out = append(out, selected{h: h, matchErr: d.Err != nil})
 			pins = append(pins, store.Pin{Plugin: h.name, Selected: d.Selected, MatchErr: d.Err != nil})
+		} else {
+			refusals = append(refusals, refusal{h, d.Detail, d.Part})
 		}
 	}
 	s.store.SetPins(ref, pins)
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return out, notMatched(refusals)
+}
+
+// notMatched names for the journal who was not selected.
+func notMatched(refusals []refusal) []journal.NotMatched {
+	out := make([]journal.NotMatched, len(refusals))
+	for i, r := range refusals {
+		out[i] = journal.NotMatched{Plugin: r.h.name, Part: r.part.String(), Detail: r.detail}
+		if r.part == policy.PartNone {
+			out[i].Part = "opted out"
+		}
+	}
 	return out
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
@@ -48,6 +49,7 @@ type Supervisor struct {
 	merge    *merge.Engine
 	updates  *updater
 	history  *history
+	journal  *journal.Journal
 	inForce  atomic.Pointer[plan]
 	started  time.Time
 
@@ -78,7 +80,7 @@ func New(o Options) *Supervisor {
 	}
 	s := &Supervisor{
 		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
-		started: time.Now(),
+		started: time.Now(), journal: journal.New(0),
 	}
 	s.metrics = newMetrics(o.Registry, s)
 	s.events = newEmitter(s.metrics.dropped.Inc)

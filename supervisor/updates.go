@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
@@ -226,9 +228,11 @@ func pick(pending map[updateKey]waitingUpdate, order []updateKey) (now, later []
 // send makes one request and returns when the runtime answered, the session ended, or the limit is over.
 func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []updateKey) {
 	updates := make([]*api.ContainerUpdate, 0, len(keys))
+	sent := make(map[updateKey][]journal.Field, len(keys))
 	for _, k := range keys {
 		w := pending[k]
 		updates = append(updates, w.update)
+		sent[k] = fieldsOf(policy.FieldsOfUpdate(w.update), "")
 		delete(pending, k)
 		k.h.backlog.add(-1, -w.size)
 	}
@@ -263,6 +267,7 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 			u.failed(k, "the runtime refused it")
 		default:
 			k.h.met.updates("unsolicited", "sent")
+			k.h.noteUpdate(k.container, journal.ActionAllowed, "", sent[k])
 		}
 	}
 }
@@ -270,4 +275,5 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 func (u *updater) failed(k updateKey, why string) {
 	k.h.met.updates("unsolicited", "failed")
 	u.sup.emit(UpdateFailed{Plugin: k.h.name, Team: k.h.policy().Team, ContainerID: k.container, Err: why})
+	k.h.noteUpdate(k.container, journal.ActionLost, why, nil)
 }

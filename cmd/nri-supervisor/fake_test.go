@@ -20,8 +20,9 @@ func fakeNow() time.Time { return time.Date(2026, 11, 30, 3, 12, 0, 0, time.UTC)
 
 // fakeAPI is a supervisor without plugins behind it.
 type fakeAPI struct {
-	status supervisor.Status
-	missed []supervisor.MissedWork
+	admin.API // what no test asks for
+	status    supervisor.Status
+	missed    []supervisor.MissedWork
 
 	mu      sync.Mutex
 	did     []string // what was asked to be done, in order

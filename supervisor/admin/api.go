@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
 // API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block.
@@ -14,6 +15,10 @@ type API interface {
 	Missed() []supervisor.MissedWork
 	// Act carries out one of [Actions] on a plugin. For a plugin that it does not host it returns an error that wraps supervisor.ErrUnknownPlugin. uid is who asked.
 	Act(plugin, action string, uid uint32) error
+	// Decisions returns the latest decisions that the filter picks, oldest first.
+	Decisions(f journal.Filter) []journal.Decision
+	// FollowDecisions subscribes to decisions. The caller closes the subscription.
+	FollowDecisions(f journal.Filter) *journal.Subscription
 	// Bypass makes the supervisor a no-op for d; 0 ends that. uid is who asked.
 	Bypass(d time.Duration, uid uint32)
 }

@@ -94,6 +94,32 @@ func (c *Client) Bypass(ctx context.Context, d time.Duration) (BypassReply, erro
 
 // do sends one request and decodes the reply into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	return c.send(ctx, c.http, method, path, in, func(resp *http.Response) error {
+		data, err := c.body(ctx, resp)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, out); err != nil {
+			return c.notOurs(err)
+		}
+		return nil
+	})
+}
+
+// body reads a whole reply.
+func (c *Client) body(ctx context.Context, resp *http.Response) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return nil, c.explain(ctx, err)
+	case len(data) > maxReply:
+		return nil, &RequestError{Message: fmt.Sprintf("the reply of %q has more than %d MiB", c.socket, maxReply>>20)}
+	}
+	return data, nil
+}
+
+// send sends one request and gives a reply that is a success to read.
+func (c *Client) send(ctx context.Context, client *http.Client, method, path string, in any, read func(*http.Response) error) error {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -109,24 +135,19 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return c.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
-	switch {
-	case err != nil:
-		return c.explain(ctx, err)
-	case len(data) > maxReply:
-		return &RequestError{Message: fmt.Sprintf("the reply of %q has more than %d MiB", c.socket, maxReply>>20)}
-	case resp.StatusCode != http.StatusOK:
-		return c.refused(resp.StatusCode, data)
+	if resp.StatusCode == http.StatusOK {
+		return read(resp)
 	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return c.notOurs(err)
+	data, err := c.body(ctx, resp)
+	if err != nil {
+		return err
 	}
-	return nil
+	return c.refused(resp.StatusCode, data)
 }
 
 // refused turns an error reply into an error.

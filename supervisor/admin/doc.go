@@ -5,6 +5,7 @@
 //
 //	GET  /v1/status                    → supervisor.Status
 //	GET  /v1/missed                    → []supervisor.MissedWork, ordered by namespace, pod, container and plugin
+//	GET  /v1/decisions?plugin=a&follow → journal.Decision, one a line; see DecisionsQuery
 //	POST /v1/plugins/{name}/{action}   → ActionReply; action is one of Actions
 //	POST /v1/bypass {"for":"10m"}      → BypassReply; "0s" ends the bypass
 //

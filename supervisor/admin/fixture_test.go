@@ -14,10 +14,14 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
 // fake is a supervisor that notes what it is asked for.
 type fake struct {
+	admin.API // what no test asks for
+	journal   *journal.Journal
+
 	status supervisor.Status
 	missed []supervisor.MissedWork
 	err    error // of Act
@@ -35,6 +39,10 @@ func (f *fake) Status() supervisor.Status {
 	st.Bypass = f.until
 	return st
 }
+
+func (f *fake) Decisions(q journal.Filter) []journal.Decision { return f.journal.Decisions(q) }
+
+func (f *fake) FollowDecisions(q journal.Filter) *journal.Subscription { return f.journal.Subscribe(q) }
 
 func (f *fake) Missed() []supervisor.MissedWork { return f.missed }
 

@@ -35,6 +35,7 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/status", only(http.MethodGet, s.status))
 	mux.Handle("/v1/missed", only(http.MethodGet, s.missed))
+	mux.HandleFunc("/v1/decisions", s.decisions)
 	mux.Handle("/v1/plugins/{name}/{action}", only(http.MethodPost, s.act))
 	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

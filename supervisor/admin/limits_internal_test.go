@@ -20,7 +20,10 @@ import (
 )
 
 // stubAPI answers with a status, after what before does.
-type stubAPI struct{ before func() }
+type stubAPI struct {
+	API    // what no test asks for
+	before func()
+}
 
 func (s stubAPI) Status() supervisor.Status {
 	if s.before != nil {

@@ -42,12 +42,13 @@ type limits struct {
 	head  int           // bytes of a request's head
 	ours  int           // connections of peers that may ask
 	other int           // connections of peers that may not
+	tails int           // streams that follow something at once
 }
 
 // defaultLimits are far above what the command line needs, whose requests are a few hundred bytes and are answered within milliseconds, and far below what would hurt: all
 // connections together cost less than 1 MiB, and a client that is stopped frees its own within seconds.
 func defaultLimits() limits {
-	return limits{read: 5 * time.Second, write: 10 * time.Second, grace: time.Second, body: 4 << 10, head: 16 << 10, ours: 64, other: 8}
+	return limits{read: 5 * time.Second, write: 10 * time.Second, grace: time.Second, body: 4 << 10, head: 16 << 10, ours: 64, other: 8, tails: 16}
 }
 
 // Serve answers on the unix socket at socketPath until ctx ends; it then returns nil, when every goroutine that it started has ended and the socket file is gone. Requests
@@ -65,6 +66,7 @@ type server struct {
 	opts   Options
 	limits limits
 	admits []uint32
+	tails  chan struct{} // a slot for each stream
 }
 
 func newServer(api API, o Options, l limits, admits []uint32) *server {
@@ -77,7 +79,7 @@ func newServer(api API, o Options, l limits, admits []uint32) *server {
 	if o.Problem == nil {
 		o.Problem = func(string) {}
 	}
-	return &server{api: api, opts: o, limits: l, admits: admits}
+	return &server{api: api, opts: o, limits: l, admits: admits, tails: make(chan struct{}, l.tails)}
 }
 
 func (s *server) serve(ctx context.Context, path string) error {
@@ -91,6 +93,7 @@ func (s *server) serve(ctx context.Context, path string) error {
 		ReadTimeout: s.limits.read, ReadHeaderTimeout: s.limits.read, WriteTimeout: s.limits.write,
 		MaxHeaderBytes: s.limits.head,
 		ConnContext:    withPeer,
+		BaseContext:    func(net.Listener) context.Context { return ctx }, // streams end with it
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

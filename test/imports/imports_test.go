@@ -25,6 +25,7 @@ var ours = []struct{ from, to, reason string }{
 	{"supervisor", "isolation", "processes are reached through the Launcher interface, so that the supervisor is tested without any"},
 	{"supervisor/plugin", "supervisor/store", "the state machine of one plugin knows nothing of pods"},
 	{"supervisor/store", "policy", "the store keeps decisions and takes none"},
+	{"supervisor/journal", "policy", "decisions are told in their own words, which files keep for years"},
 	{"supervisor/merge", "policy", "the merge engine is given replies that were checked"},
 	{"plugins", "supervisor", "a plugin never links the supervisor"},
 	{"plugins", "isolation", "a plugin never links the supervisor"},

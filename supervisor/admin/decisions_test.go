@@ -1,0 +1,106 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+)
+
+func TestDecisionsAreReadAndFollowedOverTheSocket(t *testing.T) {
+	t.Parallel()
+	j := journal.New(0)
+	j.Publish(journal.Decision{Kind: journal.KindEvent, Plugin: "a"}, journal.Decision{Kind: journal.KindEvent, Plugin: "b"})
+	c := dial(t, served(t, &fake{journal: j}))
+	got, err := c.Decisions(t.Context(), journal.Filter{Plugin: "b"})
+	if err != nil || len(got) != 1 || got[0].Seq != 2 {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if none, err := c.Decisions(t.Context(), journal.Filter{Plugin: "c"}); err != nil || none == nil || len(none) > 0 {
+		t.Errorf("%v, %v", err, none)
+	}
+	enough := errors.New("enough")
+	var seen []uint64
+	err = c.FollowDecisions(t.Context(), journal.Filter{Last: 1}, func(d journal.Decision) error {
+		seen = append(seen, d.Seq)
+		switch len(seen) {
+		case 1:
+			j.Publish(journal.Decision{Kind: journal.KindManual, Manual: "trip"})
+		case 2:
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || len(seen) != 2 || seen[0] != 2 || seen[1] != 3 {
+		t.Errorf("%v, %v", err, seen)
+	}
+}
+
+func TestFollowingEndsWithItsContextAndWithTheService(t *testing.T) {
+	t.Parallel()
+	j := journal.New(0)
+	j.Publish(journal.Decision{Kind: journal.KindEvent})
+	socket := shortDir(t) + "/admin.sock"
+	stop := serve(t, socket, &fake{journal: j})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := dial(t, socket).FollowDecisions(ctx, journal.Filter{Last: 1}, func(journal.Decision) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	err = dial(t, socket).FollowDecisions(t.Context(), journal.Filter{Last: 1}, func(journal.Decision) error { go stop(); return nil })
+	if err != nil {
+		t.Errorf("the end of the service is the error %v", err)
+	}
+}
+
+func TestAQueryThatIsNotUnderstoodIsRefused(t *testing.T) {
+	t.Parallel()
+	socket := served(t, &fake{journal: journal.New(0)})
+	for query, want := range map[string]int{
+		"": 200, "kind=manual&action=done&notable=true&after=3&last=1": 200, "kind=x": 400, "action=x": 400, "after=-1": 400, "last=x": 400, "notable=perhaps": 400, "plugn=a": 400,
+		"plugin=a&plugin=b": 400,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://admin/v1/decisions?"+query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := overSocket(socket).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%q: status %d, want %d", query, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestTooManyFollowersAreRefused(t *testing.T) {
+	t.Parallel()
+	j := journal.New(0)
+	j.Publish(journal.Decision{Kind: journal.KindEvent})
+	socket := served(t, &fake{journal: j})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up, ended := make(chan struct{}), make(chan error)
+	const tails = 16
+	for range tails {
+		go func() {
+			ended <- dial(t, socket).FollowDecisions(ctx, journal.Filter{Last: 1}, func(journal.Decision) error { up <- struct{}{}; return nil })
+		}()
+	}
+	for range tails {
+		<-up
+	}
+	var req *admin.RequestError
+	if err := dial(t, socket).FollowDecisions(t.Context(), journal.Filter{}, nil); !errors.As(err, &req) || req.Status != http.StatusServiceUnavailable {
+		t.Errorf("error %v", err)
+	}
+	cancel()
+	for range tails {
+		<-ended
+	}
+}

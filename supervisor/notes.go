@@ -1,0 +1,215 @@
+package supervisor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// notes are the decisions of one event, until it is over and they are published. Safe for concurrent use: plugins of one stage are asked at once. The zero value is ready for use.
+type notes struct {
+	mu   sync.Mutex
+	list []journal.Decision
+}
+
+// note remembers what came of a plugin's part in the event, in place of what was known of it before.
+func (v *visit) note(e api.Event, h *host, r callResult, a journal.Action) {
+	d := h.decision(e, v.ref, v.pod, v.name, r, a)
+	v.notes.mu.Lock()
+	defer v.notes.mu.Unlock()
+	for i := range v.notes.list {
+		if old := &v.notes.list[i]; old.Plugin == d.Plugin && old.Event == d.Event {
+			d.Time = old.Time
+			*old = d
+			return
+		}
+	}
+	v.notes.list = append(v.notes.list, d)
+}
+
+// publish gives what was noted of the event to the journal. others are the plugins that were not selected, when the selection was made for this event.
+func (v *visit) publish(others []journal.NotMatched) {
+	v.notes.mu.Lock()
+	defer v.notes.mu.Unlock()
+	if len(others) > 0 {
+		v.notes.list = append(v.notes.list, journal.Decision{
+			Time: time.Now(), Kind: journal.KindSelection, Event: v.event.PrettyName(), Object: object(v.ref, v.pod, v.name), NotMatched: others,
+		})
+	}
+	v.sup.journal.Publish(v.notes.list...)
+	v.notes.list = nil
+}
+
+// changes completes the notes with what the plugins' replies change in the end. failed says that the request fails, so that nothing is changed.
+func (v *visit) changes(parts []*part, failed bool) {
+	v.notes.mu.Lock()
+	defer v.notes.mu.Unlock()
+	for _, p := range parts {
+		for i := range v.notes.list {
+			d := &v.notes.list[i]
+			if d.Plugin != p.h.name || d.Event != v.event.PrettyName() || d.Action != journal.ActionAllowed {
+				continue
+			}
+			d.Changed = changedBy(p.result.reply, v.ref.Container)
+			d.Dropped, d.With = append(d.Dropped, p.lost...), append(d.With, p.lostTo...)
+			if failed && len(d.Changed) > 0 {
+				d.Action = journal.ActionDiscarded
+			}
+		}
+	}
+}
+
+// decision is the record of what came of one plugin's part in one event.
+func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name naming, r callResult, a journal.Action) journal.Decision {
+	d := journal.Decision{
+		Time: time.Now(), Kind: journal.KindEvent, Event: e.PrettyName(), Object: object(ref, pod, name), Plugin: h.name, Team: h.policy().Team,
+		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: oneLine(r.detail), TookSeconds: r.took.Seconds(),
+		Dropped: bounded(r.dropped), With: r.with,
+	}
+	switch {
+	case r.Withheld():
+		d.Action = journal.ActionWithheld
+	case r.Refused == breaker.ReasonMatchError:
+		d.Match = journal.MatchError
+	case r.Delivered:
+		d.Outcome = r.Outcome.String()
+	}
+	if _, left := r.reply.(optOut); left {
+		d.Match, d.Action = journal.MatchOptedOut, journal.ActionOptedOut
+	}
+	for _, f := range r.fields {
+		if len(d.Dropped) < journal.MaxFields {
+			d.Dropped = append(d.Dropped, journal.Field{Field: f})
+		}
+	}
+	return d
+}
+
+// noteUpdate publishes what became of an update of a container that belongs to no event, or is told apart from it.
+func (h *host) noteUpdate(container string, a journal.Action, why string, fields []journal.Field) {
+	d := journal.Decision{Time: time.Now(), Kind: journal.KindUpdate, Plugin: h.name, Team: h.policy().Team, Action: a, Detail: oneLine(why)}
+	if ref := h.sup.store.Resolve(nil, &api.Container{Id: container}); ref.Pod != "" {
+		if e, ok := h.sup.store.Get(ref); ok {
+			d.Object = object(ref, e.Pod, naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()})
+		}
+	}
+	d.ContainerID = oneLine(container)
+	if a == journal.ActionAllowed {
+		d.Changed = bounded(fields)
+	} else {
+		d.Dropped = bounded(fields)
+	}
+	h.sup.journal.Publish(d)
+}
+
+// object names a pod or container for the journal.
+func object(ref store.Ref, pod *api.PodSandbox, name naming) journal.Object {
+	return journal.Object{
+		Namespace: name.namespace, Pod: name.pod, Container: name.container, PodUID: pod.GetUid(), PodID: ref.Pod, ContainerID: ref.Container,
+	}
+}
+
+// changedBy lists what a reply changes, without values; container is whom the event is about.
+func changedBy(reply any, container string) []journal.Field {
+	var out []journal.Field
+	switch r := reply.(type) {
+	case *api.CreateContainerResponse:
+		out = updatedFields(fieldsOf(policy.FieldsOf(r.GetAdjust()), ""), r.GetUpdate(), container)
+	case *api.UpdateContainerResponse:
+		out = updatedFields(nil, r.GetUpdate(), container)
+	case *api.StopContainerResponse:
+		out = updatedFields(nil, r.GetUpdate(), container)
+	}
+	return bounded(out)
+}
+
+func updatedFields(out []journal.Field, updates []*api.ContainerUpdate, container string) []journal.Field {
+	for _, u := range updates {
+		other := u.GetContainerId()
+		if other == container {
+			other = ""
+		}
+		out = append(out, fieldsOf(policy.FieldsOfUpdate(u), other)...)
+		if len(out) > journal.MaxFields {
+			break
+		}
+	}
+	return out
+}
+
+// fieldsOf names fields for the journal.
+func fieldsOf(keys []policy.FieldKey, container string) []journal.Field {
+	if len(keys) == 0 {
+		return nil
+	}
+	keys = keys[:min(len(keys), journal.MaxFields)]
+	out := make([]journal.Field, len(keys))
+	for i, k := range keys {
+		out[i] = journal.Field{Field: string(k.Field), Key: oneLine(k.Key), Removed: k.Removal, Container: oneLine(container)}
+	}
+	return out
+}
+
+// conflictFields names fields of a merge for the journal.
+func conflictFields(keys []merge.FieldKey, container string) []journal.Field {
+	out := make([]journal.Field, 0, len(keys))
+	for _, k := range keys {
+		f := journal.Field{Field: k.Field.String(), Key: oneLine(k.Key)}
+		if k.Container != container {
+			f.Container = k.Container
+		}
+		out = append(out, f)
+	}
+	return bounded(out)
+}
+
+func bounded(fields []journal.Field) []journal.Field {
+	return fields[:min(len(fields), journal.MaxFields)]
+}
+
+// noteManual publishes what an operator did. uid is nil when nobody did, but a timer.
+func (s *Supervisor) noteManual(name, action string, uid *uint32, d time.Duration) {
+	team := ""
+	if h := s.plan().byName[name]; h != nil {
+		team = h.policy().Team
+	}
+	s.journal.Publish(journal.Decision{
+		Time: time.Now(), Kind: journal.KindManual, Plugin: name, Team: team, Action: journal.ActionDone, Manual: action, ActorUID: uid, ForSeconds: max(d, 0).Seconds(),
+	})
+}
+
+// noteMissed publishes that a container was found running without the plugin's work.
+func (h *host) noteMissed(ref store.Ref, e store.Entry, reason string) {
+	name := naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()}
+	h.sup.journal.Publish(journal.Decision{
+		Time: time.Now(), Kind: journal.KindMissed, Event: "Synchronize", Object: object(ref, e.Pod, name), Plugin: h.name, Team: h.policy().Team, Match: journal.MatchSelected,
+		Reason: reason, Action: journal.ActionIgnored,
+	})
+}
+
+// Decisions returns the latest decisions that the filter picks, oldest first. Safe for concurrent use.
+func (s *Supervisor) Decisions(f journal.Filter) []journal.Decision { return s.journal.Decisions(f) }
+
+// FollowDecisions subscribes to decisions. Close the subscription in the end. Safe for concurrent use.
+func (s *Supervisor) FollowDecisions(f journal.Filter) *journal.Subscription {
+	return s.journal.Subscribe(f)
+}
+
+// noteNotified publishes what became of a notification.
+func (h *host) noteNotified(c *call, r callResult) {
+	a := journal.ActionAllowed
+	if reasonOf(r.Result) != "" {
+		a = journal.ActionIgnored
+		if c.quiet || h.sup.toldMissed(h, store.Ref(c.req.Ref)) {
+			a = journal.ActionWithheld
+		}
+	}
+	h.sup.journal.Publish(h.decision(c.req.Event, store.Ref(c.req.Ref), nil, c.name, r, a))
+}
