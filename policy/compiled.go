@@ -14,6 +14,8 @@ type compiled struct {
 	// timeouts is indexed by event.
 	timeouts   [api.Event_LAST]time.Duration
 	granted    fieldSet
+	values     valueRules
+	rules      []condition
 	configData string
 	critical   globs
 	staticPods bool

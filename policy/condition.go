@@ -29,14 +29,15 @@ const (
 type condition struct {
 	name    string
 	program cel.Program
+	checked *cel.Ast
 	// container says that the expression mentions container, and so applies to container events only.
 	container bool
 }
 
-// celEnv builds the environment of expressions when the first one is met: it costs milliseconds.
+// celEnv builds the environments of expressions when the first one is met: it costs milliseconds.
 type celEnv struct {
-	env *cel.Env
-	err error
+	env, replies *cel.Env
+	err          error
 }
 
 func (e *celEnv) get() (*cel.Env, error) {
@@ -59,7 +60,26 @@ func (e *celEnv) get() (*cel.Env, error) {
 	return e.env, e.err
 }
 
+// withReply is the environment of permission rules: that of conditions, and reply.
+func (e *celEnv) withReply() (*cel.Env, error) {
+	env, err := e.get()
+	if err == nil && e.replies == nil {
+		reply := &api.CreateContainerResponse{}
+		e.replies, e.err = env.Extend(
+			cel.Types(reply),
+			cel.Variable("reply", cel.ObjectType(string(reply.ProtoReflect().Descriptor().FullName()))),
+		)
+	}
+	return e.replies, e.err
+}
+
+// compileConditions compiles the match conditions of a selector.
 func (d *document) compileConditions(path string, specs []MatchCondition, env *celEnv) []condition {
+	return d.compileExpressions(path, specs, func(_, expression string) (condition, string, error) { return env.compile(expression) })
+}
+
+// compileExpressions compiles a list of named expressions.
+func (d *document) compileExpressions(path string, specs []MatchCondition, compile func(at, expression string) (condition, string, error)) []condition {
 	if len(specs) > maxConditions {
 		d.errorf(path, "join some of them with &&", "%d conditions are more than the limit of %d", len(specs), maxConditions)
 		return nil
@@ -80,7 +100,7 @@ func (d *document) compileConditions(path string, specs []MatchCondition, env *c
 		if d.failedUnder(at + ".expression") {
 			continue
 		}
-		c, remedy, err := env.compile(s.Expression)
+		c, remedy, err := compile(at+".expression", s.Expression)
 		if err != nil {
 			d.errorf(at+".expression", remedy, "%v", err)
 			continue
@@ -91,22 +111,26 @@ func (d *document) compileConditions(path string, specs []MatchCondition, env *c
 	return out
 }
 
-// compile compiles one expression; a remedy comes with the error.
+// compile compiles one match condition; a remedy comes with the error.
 func (e *celEnv) compile(expression string) (condition, string, error) {
-	const example = `write CEL, such as pod.labels[?"accelerator"].orValue("") == "gpu"`
+	env, err := e.get()
+	if err != nil {
+		return condition{}, "", fmt.Errorf("set up CEL: %v", err)
+	}
+	return compileCEL(env, expression, `write CEL, such as pod.labels[?"accelerator"].orValue("") == "gpu"`, "pod", "container")
+}
+
+// compileCEL compiles one expression; a remedy comes with the error. variables are the names that it may use.
+func compileCEL(env *cel.Env, expression, example string, variables ...string) (condition, string, error) {
 	if strings.TrimSpace(expression) == "" {
 		return condition{}, example, errors.New("the expression is empty")
 	}
 	if len(expression) > maxExpression {
 		return condition{}, "shorten it", fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(expression), maxExpression)
 	}
-	env, err := e.get()
-	if err != nil {
-		return condition{}, "", fmt.Errorf("set up CEL: %v", err)
-	}
 	checked, issues := env.Compile(expression)
 	if issues.Err() != nil {
-		return condition{}, celRemedy(issues), errors.New(celMessage(issues))
+		return condition{}, celRemedy(issues, variables), errors.New(celMessage(issues))
 	}
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		return condition{}, "compare it with something, for example == true",
@@ -120,7 +144,7 @@ func (e *celEnv) compile(expression string) (condition, string, error) {
 	if err != nil {
 		return condition{}, example, fmt.Errorf("bad expression: %v", err)
 	}
-	return condition{program: program, container: mentions(checked, "container")}, "", nil
+	return condition{program: program, checked: checked, container: mentions(checked, "container")}, "", nil
 }
 
 // celMessage renders CEL's first complaint in one line.
@@ -131,7 +155,7 @@ func celMessage(issues *cel.Issues) string {
 	return fmt.Sprintf("bad expression, at %d:%d: %s", first.Location.Line(), first.Location.Column()+1, message)
 }
 
-func celRemedy(issues *cel.Issues) string {
+func celRemedy(issues *cel.Issues, variables []string) string {
 	message := issues.Errors()[0].Message
 	if word, ok := quotedAfter(message, "undefined field '"); ok {
 		pod, container := (&api.PodSandbox{}).ProtoReflect().Descriptor().Fields(), (&api.Container{}).ProtoReflect().Descriptor().Fields()
@@ -148,10 +172,11 @@ func celRemedy(issues *cel.Issues) string {
 		return "use the field names of NRI's PodSandbox and Container messages, such as runtime_handler"
 	}
 	if word, ok := quotedAfter(message, "undeclared reference to '"); ok {
-		if best := nearest(word, []string{"pod", "container"}); best != "" {
+		if best := nearest(word, variables); best != "" {
 			return "did you mean " + best + "?"
 		}
-		return "the variables are pod and container"
+		last := len(variables) - 1
+		return "the variables are " + strings.Join(variables[:last], ", ") + " and " + variables[last]
 	}
 	return "write CEL that yields a bool"
 }
@@ -206,9 +231,15 @@ func (p *Plugin) eachCondition(pod *api.PodSandbox, c *api.Container, yield func
 	if c != nil {
 		vars["container"] = c
 	}
+	evaluateAll(p.conditions, vars, c == nil, yield)
+}
+
+// evaluateAll evaluates expressions in order until yield says stop, within the limits for one and for all of them. podOnly leaves out those that
+// mention container.
+func evaluateAll(conditions []condition, vars map[string]any, podOnly bool, yield func(cond condition, holds bool, err error) bool) {
 	var spent uint64
-	for _, cond := range p.conditions {
-		if cond.container && c == nil {
+	for _, cond := range conditions {
+		if cond.container && podOnly {
 			continue
 		}
 		holds, cost, err := false, uint64(0), errPluginCost

@@ -158,22 +158,6 @@ func sortFields(keys []FieldKey) []FieldKey {
 // Adjustable lists the fields that the plugin was granted, in NRI's order.
 func (p *Plugin) Adjustable() []Field { return p.granted.list() }
 
-// Forbidden lists the fields set in the adjustment that the plugin was not granted, each once, in NRI's
-// order. Nil is fine. Reserved annotations that are never forwarded must have been taken out before.
-func (p *Plugin) Forbidden(adj *api.ContainerAdjustment) []Field {
-	var set fieldSet
-	eachField(adj, func(k FieldKey) { set |= k.Field.bit() })
-	return (set &^ p.granted).list()
-}
-
-// ForbiddenUpdate lists the fields set in the update that the plugin was not granted, each once, in
-// NRI's order. Nil is fine.
-func (p *Plugin) ForbiddenUpdate(u *api.ContainerUpdate) []Field {
-	var set fieldSet
-	eachUpdateField(u, func(k FieldKey) { set |= k.Field.bit() })
-	return (set &^ p.granted).list()
-}
-
 // eachField calls yield for everything that the adjustment sets, in no particular order.
 func eachField(adj *api.ContainerAdjustment, yield func(FieldKey)) {
 	if adj == nil {

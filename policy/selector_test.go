@@ -163,7 +163,7 @@ func TestManyMayAskAPluginAtOnce(t *testing.T) {
 					t.Errorf("%+v", d)
 				}
 				p.ExplainPod(pod)
-				p.Forbidden(&api.ContainerAdjustment{Args: []string{"x"}})
+				p.Denied(policy.Reply{Adjust: &api.ContainerAdjustment{Args: []string{"x"}}})
 				if _, err := p.Manifest(); err != nil {
 					t.Error(err)
 				}

@@ -108,7 +108,7 @@ func BenchmarkSelectionByOneCondition(b *testing.B) {
 	}
 }
 
-func BenchmarkForbidden(b *testing.B) {
+func BenchmarkDenied(b *testing.B) {
 	p := one(b)
 	adj := &api.ContainerAdjustment{
 		Env:    []*api.KeyValue{{Key: "A", Value: "1"}, {Key: "B", Value: "2"}},
@@ -117,7 +117,7 @@ func BenchmarkForbidden(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if p.Forbidden(adj) != nil {
+		if p.Denied(policy.Reply{Adjust: adj}) != nil {
 			b.Fatal("forbidden")
 		}
 	}

@@ -34,12 +34,6 @@ func unsupported(kind string) []unsupportedField {
 	}
 	return []unsupportedField{
 		{path: "spec.attach", missing: "plugins that dial the supervisor"},
-		{path: "spec.permissions.override", missing: "overriding what another hosted plugin set"},
-		{path: "spec.permissions.env", missing: "limits on single variables"},
-		{path: "spec.permissions.mounts", missing: "limits on single mounts"},
-		{path: "spec.permissions.annotations", missing: "limits on single annotations"},
-		{path: "spec.permissions.devices", missing: "limits on single devices"},
-		{path: "spec.permissions.rules", missing: "permission rules"},
 		{path: "spec.updateStrategy.type", missing: "a choice of update strategy"},
 		{path: "spec.resources", missing: "resource limits"},
 		{path: "spec.sandbox.profile", allowed: []string{string(ProfileNone)}, missing: "any sandbox profile but none and standard"},

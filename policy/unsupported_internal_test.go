@@ -23,12 +23,6 @@ func notDefault(kind string) map[string]string {
 	}
 	return map[string]string{
 		"spec.attach":                     "attach: {allowUIDs: [0]}",
-		"spec.permissions.override":       "permissions: {override: true}",
-		"spec.permissions.env":            "permissions: {env: {names: [A]}}",
-		"spec.permissions.mounts":         "permissions: {mounts: {sources: [/x]}}",
-		"spec.permissions.annotations":    "permissions: {annotations: {keys: [a]}}",
-		"spec.permissions.devices":        "permissions: {devices: {paths: [/dev/x]}}",
-		"spec.permissions.rules":          "permissions: {rules: [{name: a, expression: 'true'}]}",
 		"spec.updateStrategy.type":        "updateStrategy: {type: Recreate}",
 		"spec.resources":                  "resources: {limits: {pids: 64}}",
 		"spec.sandbox.profile":            "sandbox: {profile: strict}",

@@ -41,6 +41,8 @@ func (b *builder) buildPlugin(c *candidate) {
 	}
 	d.validateValues("spec", &p.Spec)
 	p.selectors = d.compileSelector("spec.selector", p.Spec.Selector, &b.cel)
+	p.values = d.compileValueRules("spec.permissions", &p.Spec.Permissions)
+	p.rules = d.compileRules("spec.permissions.rules", p.Spec.Permissions.Rules, &b.cel)
 	d.rejectUnsupported(KindPlugin, "spec", p.Spec, defaultPluginSpec())
 	if p.Spec.Sandbox.Profile == ProfileStandard && d.written("spec.sandbox.profile") && !d.failedUnder("spec.sandbox.profile") {
 		d.warnf("spec.sandbox.profile", "", "this version starts the plugin with profile none; a later one confines it")

@@ -113,6 +113,8 @@ func (b *builder) validateDefaults() {
 	d.decode(path, b.defaults, reflect.ValueOf(&spec).Elem(), "")
 	d.validateValues(path, &spec)
 	d.compileSelector(path+".selector", spec.Selector, &b.cel)
+	d.compileValueRules(path+".permissions", &spec.Permissions)
+	d.compileRules(path+".permissions.rules", spec.Permissions.Rules, &b.cel)
 	d.rejectUnsupported(KindPlugin, path, spec, defaultPluginSpec())
 	for _, field := range []string{"team", "index"} {
 		if b.defaults.get(field) != nil {

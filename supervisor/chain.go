@@ -21,6 +21,7 @@ type visit struct {
 	event api.Event
 	ref   store.Ref
 	pod   *api.PodSandbox
+	ctr   *api.Container // nil at events of pods
 	name  naming
 	key   string
 	until time.Time // by then the runtime must have its answer
@@ -33,7 +34,7 @@ type visit struct {
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
 	return &visit{
-		sup: se.sup, event: e, ref: ref, pod: pod, key: podKey(pod), until: se.deadline(ctx),
+		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: se.deadline(ctx),
 		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId()},
 	}
 }
@@ -151,9 +152,9 @@ func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
 		return journal.ActionOverruled, nil
 	}
 	if r.Delivered && r.Outcome == breaker.OutcomeForbidden {
-		h.met.denied(r.fields)
+		h.met.denied(r.denials)
 		v.sup.emit(Forbidden{
-			Plugin: h.name, Team: h.policy().Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container, Fields: r.fields,
+			Plugin: h.name, Team: h.policy().Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container, Denials: r.denials,
 		})
 	}
 	reason := reasonOf(r.Result)

@@ -145,12 +145,12 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 				return nil
 			}
 			p.result = v.ask(ctx, p.selected, delivery{
-				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v.ref, &v.earlier),
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v, i),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.CreateContainer(c, req) },
 			}, len(parts)-i-1)
 			v.fails(p, v.settle(p.h, p.result))
 			if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
-				v.earlier.add(rpl.GetAdjust())
+				v.earlier.add(i, p.h.name, rpl.GetAdjust())
 			}
 			if o, ok := p.result.reply.(optOut); ok {
 				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
@@ -162,21 +162,20 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		}
 		return proto.CloneOf(rpl)
 	}
+	dropped := func(d merge.Dropped) { // before a later plugin is asked: nothing of the reply counts any more
+		v.earlier.drop(d.Member)
+		_ = v.conflict(parts, d)
+	}
 	validate := func(ctx context.Context, i int, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
 		return v.validate(ctx, parts[i], req)
 	}
 	for {
-		res, err := v.sup.merge.CreateContainer(ctx, members, req, call, merge.CreateOptions{Validate: validate})
+		res, err := v.sup.merge.CreateContainer(ctx, members, req, call, merge.CreateOptions{Validate: validate, Dropped: dropped})
 		if err == nil {
 			err = failed(parts)
 		}
 		if err != nil {
 			return nil, err
-		}
-		for _, d := range res.Dropped {
-			if err := v.conflict(parts, d); err != nil {
-				return nil, err
-			}
 		}
 		if again, err := v.overridden(parts); err != nil {
 			return nil, err
@@ -201,18 +200,18 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 // overridden drops replies that remove what an earlier plugin's reply sets, where they were made at once and could not be judged in order. It reports whether to merge again.
 func (v *visit) overridden(parts []*part) (again bool, err error) {
 	var earlier setFields
-	for _, p := range parts {
+	for i, p := range parts {
 		rpl, ok := p.result.reply.(*api.CreateContainerResponse)
 		if !ok {
 			continue
 		}
-		f := earlier.removedBy(rpl.GetAdjust())
-		if len(f) == 0 {
-			earlier.add(rpl.GetAdjust())
+		d := earlier.removedBy(i, rpl.GetAdjust())
+		if len(d) == 0 || p.h.policy().MayOverride() {
+			earlier.add(i, p.h.name, rpl.GetAdjust())
 			continue
 		}
 		again = true
-		if err := v.drop(p, overriding(f)); err != nil {
+		if err := v.drop(p, forbidden(d)); err != nil {
 			return true, err
 		}
 	}
@@ -227,11 +226,14 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 	}
 	ev := Conflict{Plugin: p.h.name, Team: p.h.policy().Team, Namespace: v.name.namespace, Pod: v.name.pod, Container: v.name.container}
 	for _, w := range d.With {
-		ev.With = append(ev.With, parts[w].h.name)
+		other := parts[w].h.policy()
+		ev.With, ev.WithTeams = append(ev.With, other.Name), append(ev.WithTeams, other.Team)
 	}
 	for _, f := range d.Fields {
 		ev.Fields = append(ev.Fields, f.String())
-		p.h.met.conflict(f.Field.String())
+		for i := range ev.With {
+			p.h.met.conflict(ev.With[i], ev.WithTeams[i], f.Field.String())
+		}
 	}
 	v.sup.emit(ev)
 	return v.drop(p, verdict{
@@ -246,10 +248,10 @@ func (v *visit) drop(p *part, why verdict) error {
 		p.h.post(plugin.Dropped{Ref: plugin.Ref(v.ref)})
 	}
 	p.result = callResult{
-		Result: plugin.Result{Delivered: true, Outcome: why.outcome}, took: p.result.took, detail: why.detail, fields: why.fields,
+		Result: plugin.Result{Delivered: true, Outcome: why.outcome}, took: p.result.took, detail: why.detail, denials: why.denials,
 		dropped: why.dropped, with: why.with,
 	}
-	p.err = v.settle(p.h, p.result)
+	v.fails(p, v.settle(p.h, p.result))
 	return p.err
 }
 

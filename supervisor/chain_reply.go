@@ -31,7 +31,7 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		if !p.asked && !v.failing.Load() {
 			p.asked = true
 			p.result = v.ask(ctx, p.selected, delivery{
-				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeUpdate(v.ref),
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeUpdate(v),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.UpdateContainer(c, req) },
 			}, len(parts)-i-1)
 			v.fails(p, v.settle(p.h, p.result))
@@ -83,7 +83,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 		if !p.asked {
 			p.asked = true
 			p.result = v.ask(ctx, p.selected, delivery{
-				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v.ref),
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
 			}, len(parts)-i-1)
 			_ = v.settle(p.h, p.result) // recorded; Stop* is always Ignore

@@ -6,6 +6,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
 // validates reports whether the plugin wants to judge merged adjustments, as far as is known: it was configured and subscribed to it.
@@ -43,7 +44,7 @@ func (h *host) judgeValidation(reply any, err error) verdict {
 		return verdict{outcome: breaker.OutcomeSuccess}
 	}
 	if !h.policy().MayReject() {
-		return verdict{outcome: breaker.OutcomeForbidden, fields: []string{"Reject"}, detail: "it refused without permissions.reject: " + oneLine(rpl.GetReason())}
+		return forbidden([]policy.Denial{{Rule: policy.RuleReject, Detail: oneLine(rpl.GetReason())}})
 	}
-	return verdict{outcome: breaker.OutcomeRejected, detail: rpl.GetReason()}
+	return verdict{outcome: breaker.OutcomeRejected, detail: oneLine(rpl.GetReason())}
 }

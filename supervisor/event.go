@@ -96,15 +96,15 @@ type (
 		Plugin, Team, Namespace, Pod, Container, Reason string
 		Honoured                                        bool
 	}
-	// Forbidden says that a reply was dropped because it set what the plugin was not granted.
+	// Forbidden says that a reply was dropped because it does what the plugin was not granted.
 	Forbidden struct {
 		Plugin, Team, Namespace, Pod, Container string
-		Fields                                  []string
+		Denials                                 []policy.Denial
 	}
 	// Conflict says that a reply was dropped because an earlier plugin had set the same.
 	Conflict struct {
 		Plugin, Team, Namespace, Pod, Container string
-		With                                    []string
+		With, WithTeams                         []string
 		Fields                                  []string
 	}
 	// LateReply says that an abandoned call came back.

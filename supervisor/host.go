@@ -91,7 +91,7 @@ type verdict struct {
 	outcome breaker.Outcome
 	reply   any
 	detail  string
-	fields  []string
+	denials []policy.Denial
 	dropped []journal.Field // for whose sake the reply is left out
 	with    []string        // the plugins that it collided with
 }
@@ -99,10 +99,10 @@ type verdict struct {
 // callResult is what became of a call.
 type callResult struct {
 	plugin.Result
-	reply  any
-	detail string
-	fields []string
-	took   time.Duration // of the plugin, from the send
+	reply   any
+	detail  string
+	denials []policy.Denial
+	took    time.Duration // of the plugin, from the send
 
 	dropped []journal.Field // as in verdict
 	with    []string

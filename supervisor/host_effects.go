@@ -126,7 +126,7 @@ func (h *host) answer(e plugin.Answer) {
 	res := callResult{Result: e.Result}
 	if e.Result.Delivered {
 		if e.Result.Outcome == c.result.outcome {
-			res.reply, res.detail, res.fields = c.result.reply, c.result.detail, c.result.fields
+			res.reply, res.detail, res.denials = c.result.reply, c.result.detail, c.result.denials
 			res.dropped, res.with = c.result.dropped, c.result.with
 		}
 		if !c.sent.IsZero() {

@@ -88,8 +88,8 @@ const reservedAnnotations = "nri-supervisor.dev/"
 // notInterestedAnnotation is how a stock plugin opts out in its adjustment: container or pod. It is never forwarded.
 const notInterestedAnnotation = "nri-supervisor.dev/not-interested"
 
-// judgeCreate checks a reply to CreateContainer: shape, permissions, scope. What passes can be merged. earlier knows what the plugins before this one set.
-func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) verdict {
+// judgeCreate checks a reply to CreateContainer: shape, permissions, scope. What passes can be merged. place is the plugin's in calling order.
+func (h *host) judgeCreate(v *visit, place int) func(any, error) verdict {
 	return func(reply any, err error) verdict {
 		if err != nil {
 			return h.judgeError(err)
@@ -109,32 +109,25 @@ func (h *host) judgeCreate(ref store.Ref, earlier *setFields) func(any, error) v
 		}
 		for k := range rpl.GetAdjust().GetAnnotations() {
 			if strings.HasPrefix(api.ClearRemovalMarker(k), reservedAnnotations) {
-				return verdict{outcome: breaker.OutcomeForbidden, fields: []string{"Annotations"}, detail: "it sets an annotation of ours: " + oneLine(k)}
+				return forbidden([]policy.Denial{{Field: "Annotations", Key: k, Rule: policy.RuleReserved}})
 			}
 		}
-		if err := checkAdjustment(rpl.GetAdjust()); err != nil {
-			return verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}
+		updates, bad := h.judgeReply(v, rpl.GetAdjust(), rpl.GetUpdate())
+		if bad != nil {
+			return *bad
 		}
-		if f := h.policy().Forbidden(rpl.GetAdjust()); len(f) > 0 {
-			return forbidden(f)
+		if !h.policy().MayOverride() {
+			if d := v.earlier.removedBy(place, rpl.GetAdjust()); len(d) > 0 {
+				return forbidden(d)
+			}
 		}
-		if f := earlier.removedBy(rpl.GetAdjust()); len(f) > 0 {
-			return overriding(f)
-		}
-		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
-		if bad {
-			return v
-		}
-		rpl.Update = updates
-		if len(rpl.GetEvict()) > 0 {
-			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: rpl.GetEvict()[0].GetContainerId(), Why: "evictions are not supported by NRI's runtimes"})
-			rpl.Evict = nil
-		}
+		rpl.Update, rpl.Evict = h.inScope(updates, v, false), h.noEvictions(rpl.GetEvict())
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
 }
 
-func (h *host) judgeUpdate(ref store.Ref) func(any, error) verdict {
+// judgeUpdate checks a reply to UpdateContainer.
+func (h *host) judgeUpdate(v *visit) func(any, error) verdict {
 	return func(reply any, err error) verdict {
 		if err != nil {
 			return h.judgeError(err)
@@ -146,16 +139,17 @@ func (h *host) judgeUpdate(ref store.Ref) func(any, error) verdict {
 		if v, bad := tooLarge(rpl); bad {
 			return v
 		}
-		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, true)
-		if bad {
-			return v
+		updates, bad := h.judgeReply(v, nil, rpl.GetUpdate())
+		if bad != nil {
+			return *bad
 		}
-		rpl.Update, rpl.Evict = updates, nil
+		rpl.Update, rpl.Evict = h.inScope(updates, v, true), h.noEvictions(rpl.GetEvict())
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
 }
 
-func (h *host) judgeStop(ref store.Ref) func(any, error) verdict {
+// judgeStop checks a reply to StopContainer.
+func (h *host) judgeStop(v *visit) func(any, error) verdict {
 	return func(reply any, err error) verdict {
 		if err != nil {
 			return h.judgeError(err)
@@ -167,11 +161,11 @@ func (h *host) judgeStop(ref store.Ref) func(any, error) verdict {
 		if v, bad := tooLarge(rpl); bad {
 			return v
 		}
-		updates, v, bad := h.judgeUpdates(rpl.GetUpdate(), ref, false)
-		if bad {
-			return v
+		updates, bad := h.judgeReply(v, nil, rpl.GetUpdate())
+		if bad != nil {
+			return *bad
 		}
-		rpl.Update = updates
+		rpl.Update = h.inScope(updates, v, false)
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
 }
@@ -186,34 +180,39 @@ func tooLarge(m proto.Message) (verdict, bool) {
 	return verdict{}, false
 }
 
-func forbidden(fields []policy.Field) verdict {
-	v := verdict{outcome: breaker.OutcomeForbidden}
-	for _, f := range fields {
-		v.fields = append(v.fields, string(f))
+// forbidden is the verdict on a reply that does what its plugin may not do.
+func forbidden(denials []policy.Denial) verdict {
+	words := make([]string, len(denials))
+	for i, d := range denials {
+		words[i] = d.String()
 	}
-	v.detail = "it sets what it was not granted: " + strings.Join(v.fields, ", ")
-	return v
+	return verdict{outcome: breaker.OutcomeForbidden, denials: denials, detail: oneLine("it does what it was not granted: " + strings.Join(words, ", "))}
 }
 
-// overriding is the verdict on a reply that removes what another hosted plugin set.
-func overriding(fields []policy.Field) verdict {
-	v := forbidden(fields)
-	v.detail = "it removes what another plugin set, which needs permissions.override: " + strings.Join(v.fields, ", ")
-	return v
+// judgeReply checks shape and permissions of all that a reply to an event asks for. One malformed or forbidden part condemns the whole reply. It returns the updates without nil ones.
+func (h *host) judgeReply(v *visit, a *api.ContainerAdjustment, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, *verdict) {
+	err := checkAdjustment(a)
+	for _, u := range updates {
+		if err == nil {
+			err = checkUpdate(u)
+		}
+	}
+	if err != nil {
+		return nil, &verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}
+	}
+	if d := h.policy().Denied(policy.Reply{Adjust: a, Updates: updates, Pod: v.pod, Container: v.ctr}); len(d) > 0 {
+		bad := forbidden(d)
+		return nil, &bad
+	}
+	return updates, nil
 }
 
-// judgeUpdates checks the updates of a reply. A malformed or forbidden one condemns the whole reply; one for a container outside the plugin's scope is left out.
-// own says that the event's own container may be updated without being in scope first (it is: the plugin is selected for it).
-func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own bool) ([]*api.ContainerUpdate, verdict, bool) {
+// inScope leaves out the updates of a reply that name containers outside the plugin's scope, counted and told. own says that the event's own container
+// may be updated without being in scope first (it is: the plugin is selected for it).
+func (h *host) inScope(updates []*api.ContainerUpdate, v *visit, own bool) []*api.ContainerUpdate {
 	kept := updates[:0]
 	for _, u := range updates {
-		if err := checkUpdate(u); err != nil {
-			return nil, verdict{outcome: breaker.OutcomeInvalidResponse, detail: oneLine(err.Error())}, true
-		}
-		if f := h.policy().ForbiddenUpdate(u); len(f) > 0 {
-			return nil, forbidden(f), true
-		}
-		if why := h.updateDenied(u.GetContainerId(), event, own); why != "" {
+		if why := h.updateDenied(u.GetContainerId(), v.ref, own); why != "" {
 			h.met.updates("reply", "denied")
 			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: u.GetContainerId(), Why: why})
 			continue
@@ -221,7 +220,16 @@ func (h *host) judgeUpdates(updates []*api.ContainerUpdate, event store.Ref, own
 		h.met.updates("reply", "accepted")
 		kept = append(kept, u)
 	}
-	return kept, verdict{}, false
+	return kept
+}
+
+// noEvictions tells that what the plugin asks for will not be done: NRI carries no eviction to any runtime.
+func (h *host) noEvictions(evict []*api.ContainerEviction) []*api.ContainerEviction {
+	for _, e := range evict {
+		h.met.updates("reply", "unsupported")
+		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: e.GetContainerId(), Why: "evictions are not supported: NRI carries them to no runtime"})
+	}
+	return nil
 }
 
 // updateDenied says why the plugin may not update the container, or nothing.

@@ -62,11 +62,11 @@ func everything(s *Supervisor, h *host) (calls int) {
 	}
 	for _, f := range fieldNames() {
 		h.met.adjusted([]policy.FieldKey{{Field: policy.Field(f)}})
-		h.met.denied([]string{f})
-		h.met.conflict(f)
+		h.met.denied([]policy.Denial{{Field: policy.Field(f)}})
+		h.met.conflict("other-plugin", "t", f)
 	}
 	for _, source := range []string{"reply", "unsolicited"} {
-		for _, result := range []string{"accepted", "denied", "conflict", "sent", "failed"} {
+		for _, result := range []string{"accepted", "denied", "unsupported", "conflict", "sent", "failed"} {
 			h.met.updates(source, result)
 		}
 	}

@@ -1,6 +1,9 @@
 package supervisor
 
-import "github.com/nri-supervisor/nri-supervisor/breaker"
+import (
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
 
 // Metrics returns every metric that there is, in the order of docs/metrics.md. The caller may change what it gets.
 func Metrics() []Metric {
@@ -63,16 +66,16 @@ func callMetrics() []Metric {
 		{Name: "lane_seconds_total", Unit: "seconds", Help: "Time for which events waited for a plugin; meanwhile every other pod of the node waits too.", Labels: plugin},
 		{Name: "adjustments_total", Unit: "adjustments", Help: "Adjustments made, by NRI field.", Labels: append(plugin, pooled("field", fieldNames()...))},
 		{
-			Name: "adjustments_denied_total", Unit: "adjustments", Help: "Adjustments that a plugin was not granted, by NRI field.",
-			Labels: append(plugin, pooled("field", fieldNames()...)),
+			Name: "adjustments_denied_total", Unit: "adjustments", Help: "Adjustments that a plugin was not granted, by NRI field, or rule for one of permissions.rules.",
+			Labels: append(plugin, pooled("field", append(fieldNames(), policy.Denial{}.Label())...)),
 		},
 		{
-			Name: "conflicts_total", Unit: "adjustments", Help: "Adjustments dropped because an earlier plugin had made them, by NRI field.",
-			Labels: append(plugin, pooled("field", fieldNames()...)),
+			Name: "conflicts_total", Unit: "adjustments", Help: "Adjustments dropped because an earlier plugin, with, had made them, by NRI field.",
+			Labels: append(owned, pooled("with"), pooled("with_team"), pooled("field", fieldNames()...)),
 		},
 		{
 			Name: "container_updates_total", Unit: "updates", Help: "Container updates asked for by a plugin: in a reply to an event, or unsolicited.",
-			Labels: append(plugin, pooled("source", "reply", "unsolicited"), pooled("result", "accepted", "denied", "conflict", "sent", "failed")),
+			Labels: append(plugin, pooled("source", "reply", "unsolicited"), pooled("result", "accepted", "denied", "unsupported", "conflict", "sent", "failed")),
 		},
 	}
 }

@@ -85,7 +85,7 @@ func (m *metrics) plugin(name, team string) *pluginMetrics {
 		fallbacks: of("fallbacks_total", 2, true, mostDetails, p), containers: of("containers_missed_total", 1, true, mostDetails, p),
 		transitions: of("breaker_transitions_total", 3, false, mostDetails, p), exits: of("plugin_exits_total", 1, false, mostDetails, p),
 		adjustments: of("adjustments_total", 1, false, mostFields, p), denials: of("adjustments_denied_total", 1, false, mostFields, p),
-		conflicts: of("conflicts_total", 1, false, mostFields, p), changes: of("container_updates_total", 2, false, mostDetails, p),
+		conflicts: of("conflicts_total", 3, true, mostFields, p), changes: of("container_updates_total", 2, false, mostDetails, p),
 		missed: newSeries(p, mostDetails),
 	}
 	m.counters["plugin_starts_total"].WithLabelValues(name, startSuccess)
@@ -193,13 +193,16 @@ func (p *pluginMetrics) adjusted(fields []policy.FieldKey) {
 	}
 }
 
-func (p *pluginMetrics) denied(fields []string) {
-	for _, f := range fields {
-		p.count(p.denials, combination{f}, other())
+func (p *pluginMetrics) denied(denials []policy.Denial) {
+	for _, d := range denials {
+		p.count(p.denials, combination{d.Label()}, other())
 	}
 }
 
-func (p *pluginMetrics) conflict(field string) { p.count(p.conflicts, combination{field}, other()) }
+// conflict counts a lost field against a plugin that had set it.
+func (p *pluginMetrics) conflict(with, team, field string) {
+	p.count(p.conflicts, combination{with, team, field}, other())
+}
 
 func (p *pluginMetrics) updates(source, result string) {
 	p.count(p.changes, combination{source, result}, other())

@@ -84,9 +84,9 @@ func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name na
 	if _, left := r.reply.(optOut); left {
 		d.Match, d.Action = journal.MatchOptedOut, journal.ActionOptedOut
 	}
-	for _, f := range r.fields {
-		if len(d.Dropped) < journal.MaxFields {
-			d.Dropped = append(d.Dropped, journal.Field{Field: f})
+	for _, denial := range r.denials {
+		if denial.Field != "" && len(d.Dropped) < journal.MaxFields {
+			d.Dropped = append(d.Dropped, journal.Field{Field: string(denial.Field), Key: oneLine(denial.Key)})
 		}
 	}
 	return d

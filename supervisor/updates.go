@@ -111,11 +111,13 @@ func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
 	if err := checkUpdate(up); err != nil {
 		return oneLine(err.Error())
 	}
-	if f := h.policy().ForbiddenUpdate(up); len(f) > 0 {
-		return forbidden(f).detail
-	}
 	if why := h.updateDenied(up.GetContainerId(), store.Ref{}, false); why != "" {
 		return why
+	}
+	e, _ := u.sup.store.Get(u.sup.store.Resolve(nil, &api.Container{Id: up.GetContainerId()}))
+	if d := h.policy().Denied(policy.Reply{Updates: []*api.ContainerUpdate{up}, Pod: e.Pod, Container: e.Container}); len(d) > 0 {
+		h.met.denied(d)
+		return forbidden(d).detail
 	}
 	if proto.Size(up) > updateSize {
 		return "the update is larger than a request to the runtime may be"

@@ -95,10 +95,10 @@ func line(ev supervisor.Event) entry {
 		return entry{warn, "plugin refused a container", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
 			zap.String("reason", e.Reason), zap.Bool("honoured", e.Honoured))}
 	case supervisor.Forbidden:
-		return entry{warn, "adjustment not permitted", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...), zap.Strings("fields", e.Fields))}
+		return entry{warn, "adjustment not permitted", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...), zap.Strings("denials", texts(e.Denials)))}
 	case supervisor.Conflict:
 		return entry{warn, "adjustment dropped: an earlier plugin made it", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
-			zap.Strings("with", e.With), zap.Strings("fields", e.Fields))}
+			zap.Strings("with", e.With), zap.Strings("withTeams", e.WithTeams), zap.Strings("fields", e.Fields))}
 	case supervisor.LateReply:
 		return entry{info, "late reply discarded", append(who(e.Plugin, e.Team), zap.Duration("after", e.After))}
 	case supervisor.UpdateDenied:
@@ -120,6 +120,15 @@ func line(ev supervisor.Event) entry {
 		return entry{warn, "log lines lost", []zap.Field{zap.Uint64("count", e.Count)}}
 	}
 	return entry{errl, "unknown event", []zap.Field{zap.String("type", fmt.Sprintf("%T", ev))}}
+}
+
+// texts renders each of the items.
+func texts[T fmt.Stringer](items []T) []string {
+	out := make([]string, len(items))
+	for i, item := range items {
+		out[i] = item.String()
+	}
+	return out
 }
 
 // actionBypass is the manual action of the whole supervisor; bypassOver is its end, which nobody asked for.

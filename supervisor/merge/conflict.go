@@ -109,6 +109,9 @@ func (ev *event) drop(place int, cause error) bool {
 	}
 	ev.slots[place].out = true
 	ev.dropped = append(ev.dropped, d)
+	if ev.tell != nil {
+		ev.tell(d)
+	}
 	ev.lost = slices.DeleteFunc(ev.lost, func(l LostUpdate) bool { return l.Member == d.Member })
 	return true
 }

@@ -54,6 +54,8 @@ func (e *Engine) CreateContainer(ctx context.Context, members []Member, req *api
 		}
 	}
 
+	ev.tell = o.Dropped
+
 	audited := o.Owners || ev.hasValidators()
 	if len(members) < 2 && !ev.hasValidators() {
 		ev.alone(func(member int) *reply { return ev.create(member, req) })

@@ -34,6 +34,7 @@ type event struct {
 	rejection *Rejection
 	owners    *api.OwningPlugins
 
+	tell    func(Dropped) // or nil
 	dropped []Dropped
 	lost    []LostUpdate
 }

@@ -43,6 +43,9 @@ type CreateOptions struct {
 	// Validate is called for each member that validates, at most once per
 	// event and after all conflicts are settled. Nil means no validation.
 	Validate Validate
+	// Dropped is told of each reply that is left out, when that happens and before any later
+	// member is asked. It runs on the caller's goroutine. Nil tells nobody.
+	Dropped func(Dropped)
 	// Owners asks for CreateResult.Owners. It costs about 25 to 40 µs when two
 	// or more members take part.
 	Owners bool

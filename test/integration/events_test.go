@@ -147,7 +147,7 @@ spec:
 	if got := rpl.GetAdjust().GetAnnotations()["nri-supervisor.dev/missed"]; got != "second=conflict,third=conflict" {
 		t.Errorf("annotation %q", got)
 	}
-	if n := sup.Metric(`nri_supervisor_conflicts_total{field="Env",plugin="second"}`); n != "1" {
+	if n := sup.Metric(`nri_supervisor_conflicts_total{field="Env",plugin="second",team="net",with="first",with_team="net"}`); n != "1" {
 		t.Errorf("conflicts of the second plugin over Env = %q, want 1", n)
 	}
 }
