@@ -24,6 +24,8 @@ TEST_TIMEOUT ?= 10m
 GO_TEST := $(GO) test -buildvcs=false -race -shuffle=on -timeout=$(TEST_TIMEOUT)
 # Which packages test, vet and golangci-lint look at; for work on one package: make test lint PKG=./policy/...
 PKG ?= ./...
+# Which of the end-to-end tests run: make e2e RUN=TestWhatAPluginSets
+RUN ?= .
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
 # The second of the two builds of the NRI library that have to pass.
@@ -105,6 +107,14 @@ chaos: ## faults with real subprocesses on the real adaptation
 TARGETS += chaos
 endif
 
+ifneq ($(wildcard test/e2e/*_test.go),)
+.PHONY: e2e
+e2e: ## beside a real containerd that creates real containers; needs root, builds containerd once
+	$(call stage,e2e components,bash test/e2e/prepare.sh)
+	$(call stage,e2e,$(GO) test -C test/e2e -count=1 -v -timeout=$(TEST_TIMEOUT) -run '$(RUN)' . | grep -v '^=== RUN')
+TARGETS += e2e
+endif
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	$(call stage,fuzz,bash tools/fuzz.sh $(FUZZTIME))
@@ -140,7 +150,7 @@ endif
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration and chaos are packages that test runs already.
-CI_STAGES := test lint build cross $(filter demo,$(TARGETS)) fuzz
+CI_STAGES := test lint build cross $(filter demo e2e,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it

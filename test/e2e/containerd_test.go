@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,43 +17,57 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// node is a containerd with its CRI client.
+// options say how a containerd is configured. The zero value is NRI with its defaults.
+type options struct {
+	timeout  string            // plugin_request_timeout; default 2s
+	disabled bool              // NRI is switched off
+	required []string          // required_plugins of the default validator
+	plugins  map[string]string // pre-installed: file name (NN-name) to program
+	configs  map[string]string // their configurations
+}
+
+// node is a containerd with its CRI client. Its pods may be made by several goroutines.
 type node struct {
 	t       *testing.T
 	dir     string
+	name    string // of its folder, and of the parent of all its control groups
 	socket  string // NRI
+	options options
 	cmd     *exec.Cmd
 	done    chan struct{}
 	conn    *grpc.ClientConn
 	cri     cri.RuntimeServiceClient
-	images  cri.ImageServiceClient
-	timeout string
-	extra   string // more lines for the nri table
-	pods    []string
+
+	mu   sync.Mutex // guards pods
+	pods []string
 }
 
-// newNode starts a containerd in a temporary root. timeout is NRI's plugin_request_timeout; extra lines go into the configuration as they are.
-func newNode(t *testing.T, timeout, extra string) *node {
+// newNode starts a containerd in a temporary root, with the image. It is gone with all that it made when the test ends, which is checked.
+func newNode(t *testing.T, o options) *node {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "nrie2e")
+	dir, err := os.MkdirTemp(nodeRoot, nodePrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, dir: dir, socket: filepath.Join(dir, "nri", "nri.sock"), timeout: timeout, extra: extra}
+	claim(t, dir)
+	if o.timeout == "" {
+		o.timeout = "2s"
+	}
+	n := &node{t: t, dir: dir, name: filepath.Base(dir), socket: filepath.Join(dir, "nri", "nri.sock"), options: o}
 	t.Cleanup(n.cleanup)
 	n.start()
-	n.importImage()
+	n.importImage(filepath.Join(built, "image.tar"))
 	return n
 }
 
-func (n *node) start() {
-	n.t.Helper()
-	config := fmt.Sprintf(`version = 3
+const containerdConfig = `version = 3
 root = %[1]q
 state = %[2]q
 disabled_plugins = ["io.containerd.snapshotter.v1.devmapper"]
 [grpc]
   address = %[3]q
+[ttrpc]
+  address = "%[3]s.ttrpc"
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
   enable_selinux = false
@@ -67,17 +82,46 @@ disabled_plugins = ["io.containerd.snapshotter.v1.devmapper"]
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "localhost/pause:1"
 [plugins."io.containerd.nri.v1.nri"]
-  socket_path = %[6]q
-  plugin_path = %[7]q
-  plugin_config_path = %[7]q
-  plugin_request_timeout = %[8]q
-%[9]s
-`, filepath.Join(n.dir, "root"), filepath.Join(n.dir, "state"), n.address(), filepath.Join(built, "bin", "runc"), filepath.Join(n.dir, "cni"),
-		n.socket, filepath.Join(n.dir, "nri-plugins"), n.timeout, n.extra)
+  disable = %[6]t
+  socket_path = %[7]q
+  plugin_path = %[8]q
+  plugin_config_path = %[8]q
+  plugin_request_timeout = %[9]q
+%[10]s
+`
+
+// writeConfig writes containerd's configuration and its pre-installed plugins.
+func (n *node) writeConfig() string {
+	n.t.Helper()
+	preinstalled := filepath.Join(n.dir, "nri-plugins")
+	if err := os.MkdirAll(preinstalled, 0o755); err != nil { //nolint:gosec // as an administrator makes it
+		n.t.Fatal(err)
+	}
+	for name, program := range n.options.plugins {
+		if err := os.Symlink(program, filepath.Join(preinstalled, name)); err != nil && !os.IsExist(err) {
+			n.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(preinstalled, name+".conf"), []byte(n.options.configs[name]), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	extra := ""
+	if len(n.options.required) > 0 {
+		extra = fmt.Sprintf("  [plugins.\"io.containerd.nri.v1.nri\".default_validator]\n    enable = true\n    required_plugins = [%q]\n", strings.Join(n.options.required, `", "`))
+	}
+	config := fmt.Sprintf(containerdConfig, filepath.Join(n.dir, "root"), filepath.Join(n.dir, "state"), n.address(), filepath.Join(built, "bin", "runc"),
+		filepath.Join(n.dir, "cni"), n.options.disabled, n.socket, preinstalled, n.options.timeout, extra)
 	path := filepath.Join(n.dir, "config.toml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
+	return path
+}
+
+// start starts containerd, also again after stop.
+func (n *node) start() {
+	n.t.Helper()
+	path := n.writeConfig()
 	log, err := os.OpenFile(filepath.Join(n.dir, "containerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.t.Fatal(err)
@@ -103,13 +147,15 @@ func (n *node) address() string { return filepath.Join(n.dir, "containerd.sock")
 func (n *node) connect() {
 	n.t.Helper()
 	if n.conn == nil {
-		conn, err := grpc.NewClient("unix://"+n.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("unix://"+n.address(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		n.conn, n.cri, n.images = conn, cri.NewRuntimeServiceClient(conn), cri.NewImageServiceClient(conn)
+		n.conn, n.cri = conn, cri.NewRuntimeServiceClient(conn)
 	}
 	n.eventually("containerd's CRI", func() bool {
+		n.conn.ResetConnectBackoff()
 		ctx, cancel := context.WithTimeout(n.t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := n.cri.Version(ctx, &cri.VersionRequest{}, grpc.WaitForReady(true))
@@ -117,10 +163,9 @@ func (n *node) connect() {
 	})
 }
 
-func (n *node) importImage() {
+func (n *node) importImage(path string) {
 	n.t.Helper()
-	cmd := exec.CommandContext(n.t.Context(), filepath.Join(built, "bin", "ctr"), "--address", n.address(), "-n", "k8s.io", "images", "import", //nolint:gosec // built here
-		filepath.Join(built, "image.tar"))
+	cmd := exec.CommandContext(n.t.Context(), filepath.Join(built, "bin", "ctr"), "--address", n.address(), "-n", "k8s.io", "images", "import", path) //nolint:gosec // built here
 	if out, err := cmd.CombinedOutput(); err != nil {
 		n.t.Fatalf("import image: %v\n%s\n%s", err, out, n.log())
 	}
@@ -128,40 +173,18 @@ func (n *node) importImage() {
 
 // stop ends containerd; its shims and containers stay, as on a real node.
 func (n *node) stop(s syscall.Signal) {
-	n.t.Helper()
 	_ = n.cmd.Process.Signal(s)
 	<-n.done
 }
 
+// log is the end of containerd's log.
 func (n *node) log() string {
 	data, _ := os.ReadFile(filepath.Join(n.dir, "containerd.log"))
 	lines := strings.Split(string(data), "\n")
 	return strings.Join(lines[max(0, len(lines)-60):], "\n")
 }
 
-func (n *node) cleanup() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if n.t.Failed() {
-		n.t.Log(n.log())
-	}
-	if n.cri != nil {
-		for _, id := range n.pods {
-			_, _ = n.cri.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id})
-			_, _ = n.cri.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id})
-		}
-		_ = n.conn.Close()
-	}
-	n.stop(syscall.SIGTERM)
-	mounts, _ := os.ReadFile("/proc/self/mounts")
-	for l := range strings.Lines(string(mounts)) {
-		if f := strings.Fields(l); len(f) > 1 && strings.HasPrefix(f[1], n.dir) {
-			_ = syscall.Unmount(f[1], syscall.MNT_DETACH)
-		}
-	}
-	_ = os.RemoveAll(n.dir)
-}
-
+// eventually waits until something holds, a minute at most.
 func (n *node) eventually(what string, holds func() bool) {
 	n.t.Helper()
 	limit := time.Now().Add(60 * time.Second)
@@ -175,64 +198,35 @@ func (n *node) eventually(what string, holds func() bool) {
 	}
 }
 
-// pod is a running sandbox.
-type pod struct {
-	n      *node
-	id     string
-	config *cri.PodSandboxConfig
-}
-
-// runPod starts a sandbox in the node's network; labels are pairs.
-func (n *node) runPod(namespace, name string, labels ...string) (*pod, error) {
-	c := &cri.PodSandboxConfig{
-		Metadata:     &cri.PodSandboxMetadata{Name: name, Namespace: namespace, Uid: "uid-" + namespace + "-" + name},
-		LogDirectory: n.dir, Labels: map[string]string{}, Annotations: map[string]string{},
-		Linux: &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{
-			NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER, Ipc: cri.NamespaceMode_NODE},
-		}},
+// cleanup removes all pods in order, ends containerd, and checks that nothing is left; what is left all the same is removed by force.
+func (n *node) cleanup() {
+	if n.t.Failed() {
+		n.t.Log(n.log())
 	}
-	for i := 0; i+1 < len(labels); i += 2 {
-		if key, ok := strings.CutPrefix(labels[i], "@"); ok {
-			c.Annotations[key] = labels[i+1]
-			continue
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if n.conn != nil {
+		n.mu.Lock()
+		pods := n.pods
+		n.mu.Unlock()
+		var wg sync.WaitGroup
+		free := make(chan struct{}, 8)
+		for _, id := range pods {
+			wg.Go(func() {
+				free <- struct{}{}
+				defer func() { <-free }()
+				_, _ = n.cri.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id})
+				_, _ = n.cri.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id})
+			})
 		}
-		c.Labels[labels[i]] = labels[i+1]
+		wg.Wait()
+		_ = n.conn.Close()
 	}
-	rsp, err := n.cri.RunPodSandbox(n.t.Context(), &cri.RunPodSandboxRequest{Config: c})
-	if err != nil {
-		return nil, err
+	n.stop(syscall.SIGTERM)
+	if left := leftovers(n.dir); len(left) > 0 && !n.t.Failed() {
+		n.t.Errorf("left after all pods were removed and containerd ended:\n%s", strings.Join(left, "\n"))
 	}
-	n.pods = append(n.pods, rsp.GetPodSandboxId())
-	return &pod{n: n, id: rsp.GetPodSandboxId(), config: c}, nil
-}
-
-// create creates a container and starts it.
-func (p *pod) create(name string) (string, error) {
-	ctx := p.n.t.Context()
-	rsp, err := p.n.cri.CreateContainer(ctx, &cri.CreateContainerRequest{
-		PodSandboxId: p.id, SandboxConfig: p.config,
-		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: name}, Image: &cri.ImageSpec{Image: "localhost/busybox:1"}, Command: []string{"/bin/sleep", "1000000"},
-			LogPath: p.config.GetMetadata().GetName() + "-" + name + ".log",
-			Linux: &cri.LinuxContainerConfig{
-				Resources:       &cri.LinuxContainerResources{MemoryLimitInBytes: 64 << 20, CpuShares: 512},
-				SecurityContext: &cri.LinuxContainerSecurityContext{NamespaceOptions: p.config.GetLinux().GetSecurityContext().GetNamespaceOptions()},
-			},
-		},
-	})
-	if err != nil {
-		return "", err
+	if err := sweep(n.dir); err != nil {
+		n.t.Error(err)
 	}
-	_, err = p.n.cri.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: rsp.GetContainerId()})
-	return rsp.GetContainerId(), err
-}
-
-// exec runs a command in a container and returns its output.
-func (n *node) exec(id string, args ...string) string {
-	n.t.Helper()
-	rsp, err := n.cri.ExecSync(n.t.Context(), &cri.ExecSyncRequest{ContainerId: id, Cmd: args, Timeout: 10})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return string(rsp.GetStdout())
 }

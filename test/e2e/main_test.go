@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // built is where prepare.sh puts containerd and the image; bin is where this test puts the supervisor and the plugins.
@@ -20,31 +21,51 @@ func run(m *testing.M) int {
 		return 1
 	}
 	_, file, _, _ := runtime.Caller(0)
-	here := filepath.Dir(file)
-	root := filepath.Join(here, "..", "..")
+	root := filepath.Join(filepath.Dir(file), "..", "..")
 	built = filepath.Join(root, ".cache", "e2e")
-	if err := command(here, "bash", "prepare.sh"); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e: prepare:", err)
-		return 1
-	}
 	dir, err := os.MkdirTemp("", "nris-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // programs that plugins of other users execute
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		return 1
-	}
 	bin = dir
-	for _, p := range []string{"./cmd/nri-supervisor", "./plugins/env-injector", "./plugins/chaos"} {
-		if err := command(root, "go", "build", "-buildvcs=false", "-o", dir+"/", p); err != nil {
-			fmt.Fprintln(os.Stderr, "e2e: build", p, err)
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"remove what killed runs left", sweepOld},
+		{"containerd, runc and the image", func() error { return command(filepath.Join(root, "test", "e2e"), "bash", "prepare.sh") }},
+		{"the supervisor and its plugins", func() error {
+			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // programs that plugins of other users execute
+				return err
+			}
+			return command(root, "go", "build", "-trimpath", "-o", dir+"/", "./cmd/nri-supervisor", "./plugins/env-injector", "./plugins/chaos")
+		}},
+		{"stock plugins with each version of NRI", func() error { return buildStock(filepath.Join(root, "test", "compat")) }},
+	} {
+		begin := time.Now()
+		if err := step.do(); err != nil {
+			fmt.Fprintf(os.Stderr, "e2e: %s: %v\n", step.name, err)
 			return 1
 		}
+		fmt.Fprintf(os.Stderr, "e2e: %s: ready after %.0f s\n", step.name, time.Since(begin).Seconds())
 	}
 	return m.Run()
+}
+
+// nriVersions are the folders below test/compat, each with a version of NRI.
+func nriVersions() []string { return []string{"nri08", "nri09", "nri010", "nri011", "nri012"} }
+
+// buildStock builds the stock plugin as stock-nri08 and so on.
+func buildStock(compat string) error {
+	for _, v := range nriVersions() {
+		if err := command(filepath.Join(compat, v), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(bin, "stock-"+v),
+			"github.com/nri-supervisor/nri-supervisor/test/compat/body/stock"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func command(dir string, args ...string) error {

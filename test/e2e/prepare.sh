@@ -1,25 +1,37 @@
 #!/usr/bin/env bash
 # Builds what the end-to-end tests need into .cache/e2e, once: containerd, its shim, ctr and runc from pinned modules, and an image made of Debian's busybox-static.
+# A missing Debian package is installed. Usage: prepare.sh [FOLDER]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/../../.cache/e2e}
 mkdir -p "$out/bin"
 out=$(cd "$out" && pwd)
+# Two runs at once build one after the other.
+exec 9>"$out/lock"
+flock 9
+
+stage() { printf 'e2e: %s (%d s)\n' "$1" "$SECONDS"; }
+
 stamp=$(cat "$here"/components/go.sum "$here"/components/go.mod "$here"/prepare.sh "$here"/image/main.go | sha256sum | cut -c1-16)
-if [ -f "$out/stamp" ] && [ "$(cat "$out/stamp")" = "$stamp" ]; then
-  exit 0
+if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
+	exit 0
 fi
-if ! [ -x /bin/busybox ] || ! file -L /bin/busybox 2>/dev/null | grep -q static; then
-  if ! dpkg -s busybox-static >/dev/null 2>&1; then
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq busybox-static >/dev/null
-  fi
+if ! dpkg -s busybox-static >/dev/null 2>&1; then
+	stage 'installing busybox-static'
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get install -y -qq --no-install-recommends busybox-static </dev/null >/dev/null || {
+		apt-get update -qq </dev/null
+		apt-get install -y -qq --no-install-recommends busybox-static </dev/null >/dev/null
+	}
 fi
 cd "$here/components"
-tags="no_btrfs no_devmapper no_zfs"
-go build -o "$out/bin/" -trimpath -tags "$tags" github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 \
-  github.com/containerd/containerd/v2/cmd/ctr
+stage 'building containerd, its shim and ctr'
+go build -o "$out/bin/" -trimpath -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' github.com/containerd/containerd/v2/cmd/containerd \
+	github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
+stage 'building runc'
 CGO_ENABLED=1 go build -o "$out/bin/" -trimpath github.com/opencontainers/runc
+stage 'writing the image'
 cd "$here"
 go run ./image /bin/busybox "$out/image.tar" localhost/pause:1 localhost/busybox:1
 echo "$stamp" >"$out/stamp"
+stage 'components built'

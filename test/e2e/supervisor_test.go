@@ -41,7 +41,7 @@ spec:
   stateDir: %q
   metrics: {address: ""}
   teams:
-    ml-infra: {contact: "#ml-infra", allow: {failurePolicyFail: true}}
+    ml-infra: {contact: "#ml-infra", allow: {failurePolicyFail: true}, permissions: {adjust: ["*"]}}
     net: {contact: "#net"}
 `, n.socket, filepath.Join(dir, "plugins.d"), filepath.Join(dir, "run"), filepath.Join(dir, "state"))
 	for name, text := range map[string]string{"config.yaml": config, "plugins.d/plugins.yaml": plugins} {
@@ -82,18 +82,92 @@ func startSupervisor(t *testing.T, dir string) *supervisor {
 		close(s.done)
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Signal(os.Interrupt)
-		select {
-		case <-s.done:
-		case <-time.After(15 * time.Second):
-			_ = s.cmd.Process.Kill()
-			<-s.done
-		}
+		s.stop(os.Interrupt)
 		if t.Failed() {
 			t.Log(s.text())
 		}
 	})
 	return s
+}
+
+// stop ends the supervisor, in order or not.
+func (s *supervisor) stop(sig os.Signal) {
+	_ = s.cmd.Process.Signal(sig)
+	select {
+	case <-s.done:
+	case <-time.After(30 * time.Second):
+		s.t.Errorf("the supervisor did not end within 30 s of %s", sig)
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+// ask runs a command of the command line and decodes its answer.
+func (s *supervisor) ask(out any, args ...string) {
+	s.t.Helper()
+	args = append(args, "-o", "json", "--socket", filepath.Join(s.dir, "run", "admin.sock"))
+	data, err := exec.CommandContext(s.t.Context(), filepath.Join(bin, "nri-supervisor"), args...).Output() //nolint:gosec // built here
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		s.t.Fatalf("nri-supervisor %v: %v\n%s", args, err, data)
+	}
+}
+
+// missed tells for each container the plugins whose work it lacks, with the reason.
+func (s *supervisor) missed() map[string]map[string]string {
+	s.t.Helper()
+	var rows []struct{ ContainerID, Plugin, Reason string }
+	s.ask(&rows, "missed")
+	all := map[string]map[string]string{}
+	for _, r := range rows {
+		if all[r.ContainerID] == nil {
+			all[r.ContainerID] = map[string]string{}
+		}
+		all[r.ContainerID][r.Plugin] = r.Reason
+	}
+	return all
+}
+
+// pid is the process of a plugin, 0 while it has none.
+func (s *supervisor) pid(plugin string) int {
+	s.t.Helper()
+	var status struct {
+		Plugins []struct {
+			Name string
+			PID  int
+		}
+	}
+	s.ask(&status, "status")
+	for _, p := range status.Plugins {
+		if p.Name == plugin {
+			return p.PID
+		}
+	}
+	s.t.Fatalf("no plugin %q in status", plugin)
+	return 0
+}
+
+// ready waits until each of the plugins has become ready for the nth time.
+func (s *supervisor) ready(nth int, plugins ...string) {
+	s.t.Helper()
+	for _, p := range plugins {
+		s.wait(nth, "plugin changed state", map[string]any{"plugin": p, "to": "ready"})
+	}
+}
+
+// count is how many lines there are with the message and fields.
+func (s *supervisor) count(msg string, fields map[string]any) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, l := range s.lines {
+		if l["msg"] == msg && matches(l, fields) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *supervisor) text() string {
