@@ -30,13 +30,13 @@ type nriConn struct {
 	server   *ttrpc.Server
 	listener net.Listener
 	plugin   api.PluginService
-	onUpdate updateFunc
 
 	registered chan struct{} // closed by the first RegisterPlugin
 	closed     chan struct{} // closed when the connection ended, by either side
 	served     chan struct{} // closed when the server accepts no more
 
 	mu       sync.Mutex // guards the rest
+	onUpdate updateFunc
 	reg      *Registration
 	closing  bool
 	updates  int            // calls of onUpdate that run
@@ -116,6 +116,13 @@ func (c *nriConn) close() {
 	c.handlers.Wait()
 }
 
+// takeUpdates says who takes updates from now on.
+func (c *nriConn) takeUpdates(f updateFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onUpdate = f
+}
+
 // registration is what the plugin said when it registered; the zero value before.
 func (c *nriConn) registration() Registration {
 	c.mu.Lock()
@@ -165,6 +172,7 @@ func (r *runtimeService) UpdateContainers(ctx context.Context, req *api.UpdateCo
 		return nil, status.Error(codes.InvalidArgument, "update containers: evictions are not supported, no NRI runtime carries them out")
 	}
 	r.updates++
+	onUpdate := r.onUpdate
 	r.handlers.Add(1)
 	r.mu.Unlock()
 	defer r.handlers.Done()
@@ -173,6 +181,6 @@ func (r *runtimeService) UpdateContainers(ctx context.Context, req *api.UpdateCo
 		r.updates--
 		r.mu.Unlock()
 	}()
-	failed, err := r.onUpdate(ctx, req.GetUpdate())
+	failed, err := onUpdate(ctx, req.GetUpdate())
 	return &api.UpdateContainersResponse{Failed: failed}, err
 }

@@ -26,6 +26,8 @@ const (
 	ReasonStartFailed Reason = "start_failed"
 	// ReasonStopped is an end that Stop asked for, whatever the status.
 	ReasonStopped Reason = "stopped"
+	// ReasonDisconnected is the end of an attached plugin's connection that nobody here asked for.
+	ReasonDisconnected Reason = "disconnected"
 )
 
 // String returns the reason as it appears in metrics and logs.
@@ -46,6 +48,8 @@ type Exit struct {
 	// Alive is set only if the process survived SIGKILL within its bound (uninterruptible sleep in the kernel). Instance.Done is
 	// then still open.
 	Alive bool
+	// Attached is set if there was no process of ours but only a connection.
+	Attached bool
 }
 
 // String describes the exit in a few words, like "exit code 2 after 1.5s (exit_code)".
@@ -54,6 +58,8 @@ func (e Exit) String() string {
 	switch {
 	case e.Alive:
 		return fmt.Sprintf("still running after SIGKILL (%s)", e.Reason)
+	case e.Attached:
+		return fmt.Sprintf("connection ended after %s (%s)", up, e.Reason)
 	case e.Started.IsZero():
 		return fmt.Sprintf("not executed (%s)", e.Reason)
 	case e.Signal != 0:

@@ -242,6 +242,7 @@ func (b *builder) finish() (*Config, error) {
 		b.buildPlugin(c)
 	}
 	b.rejectDuplicates()
+	b.rejectSharedSockets()
 	c := &Config{Supervisor: b.spec, Hash: b.hash.String(), Invalid: b.files}
 	problems := append(slices.Clone(b.problems), b.supervisor.problems...)
 	for _, cand := range b.plugins {

@@ -106,9 +106,9 @@ type EnvSource struct {
 
 // AttachSpec lets the plugin dial us as if we were the runtime.
 type AttachSpec struct {
-	// Socket is the path of the socket that we listen on for this plugin.
+	// Socket is the path of the socket that we listen on for this plugin. Default: attach/NAME/nri.sock in runDir.
 	Socket string `json:"socket,omitempty"`
-	// AllowUIDs are the users that may connect.
+	// AllowUIDs are the users that may connect, by the numbers of the host. Left out: root, [0].
 	AllowUIDs []int64 `json:"allowUIDs,omitzero"`
 }
 

@@ -33,7 +33,6 @@ func unsupported(kind string) []unsupportedField {
 		}
 	}
 	return []unsupportedField{
-		{path: "spec.attach", missing: "plugins that dial the supervisor"},
 		{path: "spec.updateStrategy.type", missing: "a choice of update strategy"},
 		{path: "spec.resources", missing: "resource limits"},
 		{path: "spec.sandbox.profile", allowed: []string{string(ProfileNone)}, missing: "any sandbox profile but none and standard"},

@@ -22,7 +22,6 @@ func notDefault(kind string) map[string]string {
 		}
 	}
 	return map[string]string{
-		"spec.attach":                     "attach: {allowUIDs: [0]}",
 		"spec.updateStrategy.type":        "updateStrategy: {type: Recreate}",
 		"spec.resources":                  "resources: {limits: {pids: 64}}",
 		"spec.sandbox.profile":            "sandbox: {profile: strict}",

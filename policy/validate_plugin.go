@@ -36,6 +36,7 @@ func (b *builder) buildPlugin(c *candidate) {
 	b.checkNameFits(d, p.Name)
 	d.checkIndex("spec.index", p.Index)
 	d.checkOneOf(&p.Spec)
+	b.completeAttach(d, own, p)
 	if own.get("selector") == nil && !d.failedUnder("spec.selector") {
 		d.errorf("spec.selector", "write selector: {} to select everything that the team may see", "the selector is missing")
 	}
@@ -51,9 +52,6 @@ func (b *builder) buildPlugin(c *candidate) {
 	p.compile(b)
 	b.loadConfigData(d, p)
 	b.checkPluginFiles(d, p)
-	if p.Spec.Attach != nil && reflect.ValueOf(*p.Spec.Attach).IsZero() {
-		p.Spec.Attach = nil
-	}
 }
 
 // defaultsFor returns the defaults without what the plugin chose another alternative of.
@@ -85,13 +83,13 @@ func (b *builder) checkNameFits(d *document, name string) {
 
 // checkOneOf checks the alternatives of which exactly one, or at most one, is given.
 func (d *document) checkOneOf(s *PluginSpec) {
-	exec, attach := s.Exec != nil, s.Attach != nil && !reflect.ValueOf(*s.Attach).IsZero()
+	exec, attach := s.Exec != nil, attached(s)
 	switch {
 	case d.failedUnder("spec.exec") || d.failedUnder("spec.attach"):
 	case exec && attach:
 		d.errorf("spec.attach", "keep one of them", "exec and attach are both given")
 	case !exec && !attach:
-		d.errorf("spec.exec", "write exec: {path: /path/of/the/binary}", "neither exec nor attach is given")
+		d.errorf("spec.exec", "write exec: {path: /path/of/the/binary}, or attach: {} for a plugin that dials", "neither exec nor attach is given")
 	case exec && s.Exec.Path == "":
 		d.errorf("spec.exec.path", "write the absolute path of the binary", "the path is missing")
 	}
@@ -150,7 +148,7 @@ func (b *builder) applyTeam(d *document, p *Plugin) {
 		{"spec.failurePolicy", "failurePolicyFail", p.Spec.FailurePolicy == Fail, team.Allow.FailurePolicyFail},
 		{"spec.permissions.reject", "reject", p.Spec.Permissions.Reject, team.Allow.Reject},
 		{"spec.includeCritical", "includeCritical", p.Spec.IncludeCritical, team.Allow.IncludeCritical},
-		{"spec.attach", "attach", p.Spec.Attach != nil && p.Spec.Attach.Socket != "", team.Allow.Attach},
+		{"spec.attach", "attach", p.Spec.Attach != nil, team.Allow.Attach},
 	} {
 		if ask.asked && !ask.may {
 			d.errorf(ask.field, "delete the line, or set "+setting("allow."+ask.allow)+": true", "team %s may not ask for this", p.Team)

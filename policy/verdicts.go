@@ -28,6 +28,9 @@ func (p *Plugin) Timeout(e api.Event) time.Duration {
 // StartTimeout bounds the time from the start of the process to its registration.
 func (p *Plugin) StartTimeout() time.Duration { return p.Spec.Timeouts.Start.Std() }
 
+// Attaches says that the plugin runs elsewhere and dials us: Spec.Attach is set and Spec.Exec is not.
+func (p *Plugin) Attaches() bool { return p.Spec.Attach != nil }
+
 // ConfigureTimeout bounds the Configure call.
 func (p *Plugin) ConfigureTimeout() time.Duration { return p.Spec.Timeouts.Configure.Std() }
 

@@ -60,6 +60,13 @@ type (
 		Plugin, Team string
 		Err          string
 	}
+	// RegisteredOtherwise says that a plugin registered with another name or index than its manifest has. The manifest's count; empty is what agrees.
+	RegisteredOtherwise struct{ Plugin, Team, Name, Index string }
+	// AttachRefused says that a connection to the socket of a plugin that attaches was turned away.
+	AttachRefused struct {
+		Plugin, Team string
+		Refused
+	}
 	// PluginExited says how an incarnation ended.
 	PluginExited struct {
 		Plugin, Team string
@@ -144,32 +151,34 @@ type (
 	Dropped struct{ Count uint64 }
 )
 
-func (Started) event()            {}
-func (Stopping) event()           {}
-func (ConfigProblem) event()      {}
-func (RuntimeConnected) event()   {}
-func (RuntimeUnavailable) event() {}
-func (RuntimeLost) event()        {}
-func (PhaseChanged) event()       {}
-func (PluginStarted) event()      {}
-func (PluginStartFailed) event()  {}
-func (PluginExited) event()       {}
-func (PluginSynced) event()       {}
-func (PluginSyncFailed) event()   {}
-func (BreakerChanged) event()     {}
-func (Fallback) event()           {}
-func (Rejection) event()          {}
-func (Forbidden) event()          {}
-func (Conflict) event()           {}
-func (LateReply) event()          {}
-func (UpdateDenied) event()       {}
-func (UpdateFailed) event()       {}
-func (Missed) event()             {}
-func (Output) event()             {}
-func (ManualAction) event()       {}
-func (StateProblem) event()       {}
-func (Defect) event()             {}
-func (Dropped) event()            {}
+func (Started) event()             {}
+func (Stopping) event()            {}
+func (ConfigProblem) event()       {}
+func (RuntimeConnected) event()    {}
+func (RuntimeUnavailable) event()  {}
+func (RuntimeLost) event()         {}
+func (PhaseChanged) event()        {}
+func (PluginStarted) event()       {}
+func (PluginStartFailed) event()   {}
+func (RegisteredOtherwise) event() {}
+func (AttachRefused) event()       {}
+func (PluginExited) event()        {}
+func (PluginSynced) event()        {}
+func (PluginSyncFailed) event()    {}
+func (BreakerChanged) event()      {}
+func (Fallback) event()            {}
+func (Rejection) event()           {}
+func (Forbidden) event()           {}
+func (Conflict) event()            {}
+func (LateReply) event()           {}
+func (UpdateDenied) event()        {}
+func (UpdateFailed) event()        {}
+func (Missed) event()              {}
+func (Output) event()              {}
+func (ManualAction) event()        {}
+func (StateProblem) event()        {}
+func (Defect) event()              {}
+func (Dropped) event()             {}
 
 // eventQueue is how many events may wait for a slow sink: a node that starts a few hundred pods at once under a fault stays below it.
 const eventQueue = 4096

@@ -32,6 +32,7 @@ type host struct {
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once
+	gone        chan struct{}  // closed when the plugin is never launched again
 	work        sync.WaitGroup // every goroutine that the loop started
 
 	// Owned by the loop.
@@ -117,18 +118,33 @@ func (h *host) policy() *policy.Plugin { return h.rules.Load() }
 func newHost(s *Supervisor, p *policy.Plugin) *host {
 	h := &host{
 		sup: s, name: p.Name, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
-		settled: make(chan struct{}), calls: map[plugin.CallID]*call{}, answered: map[store.Ref]struct{}{},
+		settled: make(chan struct{}), gone: make(chan struct{}), calls: map[plugin.CallID]*call{}, answered: map[store.Ref]struct{}{},
 	}
 	h.rules.Store(p)
 	h.mask.Store(int32(api.ValidEvents))
 	h.guard = breaker.New(guardConfig(p), nil, h.transition)
-	r := p.Spec.Restart
-	h.machine = plugin.New(plugin.Config{
-		Backoff: r.Backoff.Std(), MaxBackoff: r.MaxBackoff.Std(), StableAfter: r.StableAfter.Std(),
-		CrashLoopExits: r.CrashLoop.Exits, CrashLoopWithin: r.CrashLoop.Within.Std(), CrashLoopRetry: r.CrashLoop.RetryEvery.Std(),
-	})
+	h.machine = plugin.New(machineConfig(p))
 	h.publish()
 	return h
+}
+
+// The end of an attached plugin's connection is no crash: the next one may be taken soon. The wait grows for one that connects and disconnects all the time, since each connection costs a
+// synchronization.
+const (
+	attachBackoff    = 100 * time.Millisecond
+	attachMaxBackoff = 5 * time.Second
+)
+
+// machineConfig translates a manifest.
+func machineConfig(p *policy.Plugin) plugin.Config {
+	r := p.Spec.Restart
+	if p.Attaches() {
+		return plugin.Config{Backoff: attachBackoff, MaxBackoff: attachMaxBackoff, StableAfter: r.StableAfter.Std()}
+	}
+	return plugin.Config{
+		Backoff: r.Backoff.Std(), MaxBackoff: r.MaxBackoff.Std(), StableAfter: r.StableAfter.Std(),
+		CrashLoopExits: r.CrashLoop.Exits, CrashLoopWithin: r.CrashLoop.Within.Std(), CrashLoopRetry: r.CrashLoop.RetryEvery.Std(),
+	}
 }
 
 // guardConfig translates a manifest. A probe is bounded by the longest call that a plugin may have, with a second for the scheduler.
@@ -178,6 +194,7 @@ func (h *host) loop() {
 		h.handle(m) // calls that came too late are refused, not forgotten
 	}
 	h.settle()
+	close(h.gone)
 	h.work.Wait()
 }
 

@@ -24,7 +24,7 @@ type ExitRecord struct {
 
 // launch starts an incarnation in the background.
 func (h *host) launch(inc plugin.Incarnation) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.policy().StartTimeout())
+	ctx, cancel := h.startContext()
 	r := &running{inc: inc, cancel: cancel, jobs: make(chan *call, 1), launched: time.Now(), ended: make(chan struct{})}
 	h.run = r
 	if inc > 1 {
@@ -35,6 +35,11 @@ func (h *host) launch(inc plugin.Incarnation) {
 		inst, err := h.sup.launcher.Launch(ctx, h.policy(), Hooks{
 			Update: h.sup.updates.request(h),
 			Output: func(l OutputLine) { h.output(r, l) },
+			Refused: func(x Refused) {
+				h.sup.emit(AttachRefused{Plugin: h.name, Team: h.policy().Team, Refused: x})
+			},
+			Waiting: func() {},
+			Over:    h.gone,
 		})
 		if err != nil {
 			h.box.put(message{in: plugin.LaunchFailed{Inc: inc}, fn: func() { h.launchFailed(r, err) }})
@@ -51,6 +56,15 @@ func (h *host) launch(inc plugin.Incarnation) {
 	})
 }
 
+// startContext bounds a launch. A plugin that attaches comes when it comes, and nobody's first dial waits for it.
+func (h *host) startContext() (context.Context, context.CancelFunc) {
+	if h.policy().Attaches() {
+		h.settle()
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), h.policy().StartTimeout())
+}
+
 // attach takes the launched process, before the machine hears of it.
 func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
 	r := h.run
@@ -61,6 +75,9 @@ func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
 	h.sup.emit(PluginStarted{
 		Plugin: h.name, Team: h.policy().Team, PID: inst.PID(), Identity: id, Took: time.Since(r.launched),
 	})
+	if id.Name != "" || id.Index != "" {
+		h.sup.emit(RegisteredOtherwise{Plugin: h.name, Team: h.policy().Team, Name: id.Name, Index: id.Index})
+	}
 	h.met.info(id)
 	h.work.Go(func() { h.serve(r) })
 	if inst.InPlace() {

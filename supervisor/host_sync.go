@@ -111,6 +111,18 @@ func (h *host) synchronize(e plugin.Synchronize) {
 	})
 }
 
+// down reports whether nothing says that the plugin will be told the state soon.
+func (h *host) down() bool {
+	switch h.machine.Phase() {
+	case plugin.Backoff, plugin.CrashLoop, plugin.Disabled:
+		return true
+	case plugin.Starting:
+		return h.policy().Attaches()
+	case plugin.Stopped, plugin.Syncing, plugin.Ready, plugin.Draining:
+	}
+	return false
+}
+
 // explainDown records the work that is missing from containers created while the supervisor was away, for a plugin that does not come up to be told of them.
 func (h *host) explainDown() {
 	var refs []plugin.Ref

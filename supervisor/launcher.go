@@ -11,7 +11,8 @@ import (
 
 // Launcher starts plugins. It must be safe for concurrent use.
 type Launcher interface {
-	// Launch starts one incarnation of the plugin and returns when it is registered and can be configured. ctx bounds the start only. On error nothing is left running.
+	// Launch starts one incarnation of the plugin and returns when it is registered and can be configured. ctx bounds the start only. On error nothing is left running. The incarnation
+	// of a plugin that attaches is a connection: Launch waits for it.
 	Launch(ctx context.Context, p *policy.Plugin, h Hooks) (Incarnation, error)
 }
 
@@ -21,6 +22,20 @@ type Hooks struct {
 	Update func(ctx context.Context, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error)
 	// Output takes one line of the plugin's output.
 	Output func(OutputLine)
+	// Refused is told of connections that were turned away from the socket of a plugin that attaches.
+	Refused func(Refused)
+	// Waiting is told when a further connection of a plugin that attaches waits to be launched.
+	Waiting func()
+	// Over is closed when the plugin is never launched again.
+	Over <-chan struct{}
+}
+
+// Refused is a connection that was turned away.
+type Refused struct {
+	UID  uint32 // of the peer, by the host's numbers
+	PID  int    // of the peer; 0 if it is not known
+	Why  string
+	More int // further ones since the last report that were not reported
 }
 
 // OutputLine is one line that a plugin wrote.
@@ -32,9 +47,9 @@ type OutputLine struct {
 	Dropped   int // lines left out before this one by the rate limit
 }
 
-// Incarnation is one process of a plugin. It must be safe for concurrent use.
+// Incarnation is one process of a plugin, or one connection of a plugin that attaches. It must be safe for concurrent use.
 type Incarnation interface {
-	// PID of the process.
+	// PID of the process; 0 if it is not known.
 	PID() int
 	// Plugin is the NRI service of the plugin.
 	Plugin() api.PluginService
@@ -65,11 +80,14 @@ type Identity struct {
 	Version    string `json:"version,omitempty"`    // the plugin's own version, told by SDK plugins
 	NRIVersion string `json:"nriVersion,omitempty"` // of the NRI library that it was built with
 	SHA256     string `json:"sha256,omitempty"`     // of the executed file, lower-case hex
+	// Name and Index are what the plugin registered as, where its manifest says something else. The manifest's count.
+	Name  string `json:"name,omitempty"`
+	Index string `json:"index,omitempty"`
 }
 
 // Exit says how a process ended.
 type Exit struct {
-	Reason string // clean, exit_code, signal, oom, hung, health, start_failed, stopped
+	Reason string // clean, exit_code, signal, oom, hung, health, start_failed, stopped, disconnected
 	Detail string // for people: "exit code 3", "signal killed"
 	Output []string
 	At     time.Time

@@ -246,7 +246,7 @@ func (s *Supervisor) tellStateLocked() {
 	s.sessions++
 	for _, h := range s.plan().hosts {
 		h.box.put(message{in: plugin.RuntimeUp{Session: s.sessions}, fn: func() {
-			if p := h.machine.Phase(); p == plugin.Backoff || p == plugin.CrashLoop || p == plugin.Disabled {
+			if h.down() {
 				h.explainDown()
 			}
 		}})

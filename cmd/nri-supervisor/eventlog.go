@@ -73,6 +73,11 @@ func line(ev supervisor.Event) entry {
 			zap.String("sha256", e.Identity.SHA256), zap.Duration("took", e.Took))}
 	case supervisor.PluginStartFailed:
 		return entry{errl, "plugin did not start", append(who(e.Plugin, e.Team), zap.String("error", e.Err))}
+	case supervisor.RegisteredOtherwise:
+		return entry{warn, "plugin registered as another than its manifest says", append(who(e.Plugin, e.Team), zap.String("name", e.Name), zap.String("index", e.Index))}
+	case supervisor.AttachRefused:
+		return entry{warn, "connection to a plugin's socket refused", append(who(e.Plugin, e.Team), zap.Uint32("uid", e.UID), zap.Int("pid", e.PID),
+			zap.String("why", e.Why), zap.Int("more", e.More))}
 	case supervisor.PluginExited:
 		level := warn
 		if e.Exit.Reason == "stopped" {

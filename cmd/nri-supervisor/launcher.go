@@ -17,10 +17,14 @@ import (
 type launcher struct {
 	runDir string
 	files  fingerprints
+	docks  docks
 }
 
 // Launch starts one incarnation of a plugin.
 func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
+	if p.Attaches() {
+		return l.attach(ctx, p, h)
+	}
 	node, err := nodeName()
 	if err != nil {
 		return nil, err
@@ -45,12 +49,13 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 		}
 		return nil, err
 	}
-	return &incarnation{Instance: i, identity: l.identify(ctx, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
+	return &incarnation{Instance: i, identity: l.identify(ctx, p, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
 }
 
 // identify asks what was started. A plugin that does not say is not worse for it.
-func (l *launcher) identify(ctx context.Context, i *isolation.Instance) supervisor.Identity {
-	id := supervisor.Identity{NRIVersion: i.Registration().NRIVersion, SHA256: l.files.of(i.PID())}
+func (l *launcher) identify(ctx context.Context, p *policy.Plugin, i *isolation.Instance) supervisor.Identity {
+	id := registered(p, i.Registration())
+	id.SHA256 = l.files.of(i.PID())
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if d, err := i.Describe(ctx); err == nil {
@@ -104,16 +109,7 @@ func (i *incarnation) Exit() supervisor.Exit { return translate(i.Instance.Exit(
 func (i *incarnation) Stop(ctx context.Context) { i.Instance.Stop(ctx) }
 
 // Kill ends it at once.
-func (i *incarnation) Kill(why string) {
-	switch why {
-	case "hung":
-		i.Instance.Kill(isolation.ReasonHung)
-	case "health":
-		i.Instance.Kill(isolation.ReasonHealth)
-	default:
-		i.Instance.Kill(isolation.ReasonSignal)
-	}
-}
+func (i *incarnation) Kill(why string) { i.Instance.Kill(killReason(why, isolation.ReasonSignal)) }
 
 func translate(e isolation.Exit) supervisor.Exit {
 	return supervisor.Exit{Reason: string(e.Reason), Detail: e.String(), Output: e.LastOutput, At: e.Ended, Uptime: e.Uptime}

@@ -54,7 +54,7 @@ func TestEachReasonAndStateIsExplainedInTheManual(t *testing.T) {
 	}
 	for _, r := range []isolation.Reason{
 		isolation.ReasonClean, isolation.ReasonExitCode, isolation.ReasonSignal, isolation.ReasonOOM, isolation.ReasonHung, isolation.ReasonHealth,
-		isolation.ReasonStartFailed, isolation.ReasonStopped,
+		isolation.ReasonStartFailed, isolation.ReasonStopped, isolation.ReasonDisconnected,
 	} {
 		named = append(named, string(r))
 	}

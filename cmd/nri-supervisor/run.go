@@ -109,8 +109,10 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 		wait = min(wait, waitAfterRestart)
 	}
 	registry := prometheus.NewRegistry()
+	launch := &launcher{runDir: spec.RunDir}
+	defer launch.docks.close()
 	sup := supervisor.New(supervisor.Options{
-		Config: cfg, Launcher: &launcher{runDir: spec.RunDir}, Sink: sink, Registry: registry, Version: version,
+		Config: cfg, Launcher: launch, Sink: sink, Registry: registry, Version: version,
 		WaitForPlugins: wait, State: db, Loaded: loaded,
 	})
 

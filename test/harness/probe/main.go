@@ -9,6 +9,8 @@
 //	probe/refuse: REASON              ValidateContainerAdjustment refuses
 //	probe/spawn.EVENT: yes            starts a child that outlives its parent unless somebody kills it
 //
+// Started by hand, it dials the socket in the variable PROBE_SOCKET instead of the runtime's.
+//
 // What happens is appended to the file "record", one JSON object a line.
 package main
 

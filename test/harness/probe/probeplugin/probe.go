@@ -68,7 +68,7 @@ type Plugin struct {
 // Main runs the plugin and exits.
 func Main() {
 	p := &Plugin{}
-	plugins.Main(p, plugins.WithStub(func(s stub.Stub) { p.stub = s }))
+	plugins.Main(p, plugins.WithStub(func(s stub.Stub) { p.stub = s }), plugins.WithSocket(os.Getenv("PROBE_SOCKET")))
 }
 
 func (p *Plugin) record(l line) {
