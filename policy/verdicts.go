@@ -76,6 +76,10 @@ func isStatic(pod *api.PodSandbox) bool {
 // with the SDK, and empty for a stock plugin, which is what a runtime sends then.
 func (p *Plugin) ConfigData() string { return p.configData }
 
+// MaySee says whether the team's ceiling lets the plugin see the pod at all. Unlike a selection it is never pinned: what the ceiling takes away is gone at once.
+// A nil pod is an empty one.
+func (p *Plugin) MaySee(pod *api.PodSandbox) bool { return p.matchesTeam(pod) }
+
 // MayReject says whether the plugin may refuse a container on purpose.
 func (p *Plugin) MayReject() bool { return p.Spec.Permissions.Reject }
 

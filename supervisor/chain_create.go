@@ -109,7 +109,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		}
 		adjust.AddAnnotation(missedAnnotation, missed)
 	}
-	return adjust, rpl.GetUpdate(), nil
+	return adjust, s.gentle(rpl.GetUpdate(), ""), nil
 }
 
 // unanswered: the runtime went away before it had the answer, and goes on without it. What the plugins did is missing, should the container turn up in its next snapshot.

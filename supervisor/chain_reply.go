@@ -54,7 +54,7 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		}
 		if proto.Size(res.Reply) <= replyLimit {
 			v.lost(parts, res.LostUpdates)
-			return res.Reply.GetUpdate(), nil
+			return v.sup.gentle(res.Reply.GetUpdate(), v.ref.Container), nil
 		}
 		if err := v.dropLargest(parts); err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 		}
 		if proto.Size(res.Reply) <= replyLimit {
 			v.lost(parts, res.LostUpdates)
-			return res.Reply.GetUpdate(), nil
+			return v.sup.gentle(res.Reply.GetUpdate(), ""), nil
 		}
 		if err := v.dropLargest(parts); err != nil {
 			v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
@@ -143,7 +143,7 @@ func (s *Supervisor) tellReplaced(e store.Entry) { s.tellGone(e, api.Event_REMOV
 
 // tellGone sends the plugins selected for a pod or container the event of its removal, as a notification. A plugin that does not know it is not told.
 func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
-	for _, sel := range s.fromPins(e.Pins) {
+	for _, sel := range s.fromPins(e.Pins, e.Pod) {
 		if sel.matchErr {
 			continue
 		}

@@ -20,6 +20,8 @@ type fakePlugin struct {
 	event     func(ev string, id string) error
 	validate  func() (*api.ValidateContainerAdjustmentResponse, error)
 	update    func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error)
+	stop      func(*api.StopContainerRequest) (*api.StopContainerResponse, error)
+	updates   []*api.ContainerUpdate // in the reply to Synchronize
 }
 
 func (f *fakePlugin) ev(name, id string) error {
@@ -56,6 +58,9 @@ func (f *fakePlugin) UpdateContainer(_ context.Context, r *api.UpdateContainerRe
 }
 
 func (f *fakePlugin) StopContainer(_ context.Context, r *api.StopContainerRequest) (*api.StopContainerResponse, error) {
+	if f.stop != nil {
+		return f.stop(r)
+	}
 	return &api.StopContainerResponse{}, f.ev("StopContainer", r.GetContainer().GetId())
 }
 
@@ -114,9 +119,9 @@ func (i *fakeInc) CallContext(ctx context.Context, _ time.Time) context.Context 
 
 func (i *fakeInc) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
 	if i.p.sync != nil {
-		return nil, i.p.sync(pods, ctrs)
+		return i.p.updates, i.p.sync(pods, ctrs)
 	}
-	return nil, nil
+	return i.p.updates, nil
 }
 
 func (i *fakeInc) InPlace() bool                 { return true }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -25,6 +26,7 @@ const callTimeout = 2 * time.Second
 type fakeRuntime struct {
 	t     *testing.T
 	conns chan net.Conn
+	name  string // "fake" when empty
 	// onUpd is called with each update that arrives; set it before accept. Never two calls at once.
 	onUpd func(*api.ContainerUpdate)
 }
@@ -115,7 +117,7 @@ func (r *fakeRuntime) accept() *sessionOf {
 	s.plugin = api.NewPluginClient(client)
 	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 	defer cancel()
-	rpl, err := s.plugin.Configure(ctx, &api.ConfigureRequest{RuntimeName: "fake", RuntimeVersion: "1", NRIVersion: "v0.12.5", RequestTimeout: callTimeout.Milliseconds(), RegistrationTimeout: 5000})
+	rpl, err := s.plugin.Configure(ctx, &api.ConfigureRequest{RuntimeName: cmp.Or(r.name, "fake"), RuntimeVersion: "1", NRIVersion: "v0.12.5", RequestTimeout: callTimeout.Milliseconds(), RegistrationTimeout: 5000})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -184,8 +186,14 @@ func (f *fixture) ready(name string) {
 // load makes a configuration of plugins: pairs of a name and the rest of its spec, in the order of their index.
 func load(t *testing.T, plugins ...[2]string) *policy.Config {
 	t.Helper()
+	return loadWith(t, "  teams:\n    t: {contact: \"#t\", allow: {failurePolicyFail: true, reject: true, includeCritical: true}}\n", plugins...)
+}
+
+// loadWith is load with the given part of the Supervisor document's spec, teams included.
+func loadWith(t *testing.T, spec string, plugins ...[2]string) *policy.Config {
+	t.Helper()
 	dir := t.TempDir()
-	conf := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  fileTrust: \"off\"\n  pluginDirs: [" + dir + "/p]\n  teams:\n    t: {contact: \"#t\", allow: {failurePolicyFail: true, reject: true}}\n"
+	conf := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  fileTrust: \"off\"\n  pluginDirs: [" + dir + "/p]\n" + spec
 	if err := os.MkdirAll(dir+"/p", 0o755); err != nil {
 		t.Fatal(err)
 	}

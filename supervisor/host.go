@@ -29,6 +29,7 @@ type host struct {
 	view       atomic.Pointer[hostView]
 	denials    denials
 	backlog    backlog // of its unsolicited updates
+	pace       pace    // likewise
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once

@@ -27,6 +27,9 @@ func (h *host) snapshot() snapshot {
 	var s snapshot
 	var creating []store.Ref
 	s.pods, s.ctrs, creating = h.sup.store.Snapshot(h.name)
+	s.pods = slices.DeleteFunc(s.pods, func(p *api.PodSandbox) bool { return !h.policy().MaySee(p) })
+	s.ctrs = slices.DeleteFunc(s.ctrs, func(c *api.Container) bool { return !h.maySee(h.sup.store.Resolve(nil, c)) })
+	creating = slices.DeleteFunc(creating, func(r store.Ref) bool { return !h.maySee(r) })
 	h.forgetTurns()
 	answered := h.answered
 	for _, r := range creating {
@@ -56,6 +59,12 @@ func (h *host) snapshot() snapshot {
 		s.refs = append(s.refs, plugin.Ref{Pod: p.GetId()})
 	}
 	return s
+}
+
+// maySee reports whether the team's ceiling lets the plugin see the container.
+func (h *host) maySee(ref store.Ref) bool {
+	p, ok := h.sup.store.Pod(ref.Pod)
+	return ok && h.policy().MaySee(p)
 }
 
 // forgetTurns drops the creations that are over.

@@ -16,7 +16,6 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/policy"
-	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
 // replyLimit is what an encoded reply to the runtime may take: ttrpc's frame limit is 4 MiB, and a reply above it is never sent at all. 64 KiB are left for what we add.
@@ -230,23 +229,4 @@ func (h *host) noEvictions(evict []*api.ContainerEviction) []*api.ContainerEvict
 		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: e.GetContainerId(), Why: "evictions are not supported: NRI carries them to no runtime"})
 	}
 	return nil
-}
-
-// updateDenied says why the plugin may not update the container, or nothing.
-func (h *host) updateDenied(id string, event store.Ref, own bool) string {
-	scope := h.policy().UpdateScope()
-	if scope == policy.UpdateNone {
-		return "permissions.update is none"
-	}
-	if own && id == event.Container {
-		return ""
-	}
-	if scope == policy.UpdateOwn {
-		return "permissions.update is own, and this is not the container of the event"
-	}
-	ref := h.sup.store.Resolve(nil, &api.Container{Id: id})
-	if ref.Pod == "" || !h.sup.inScope(h, ref) {
-		return "the plugin's selector does not select this container"
-	}
-	return ""
 }

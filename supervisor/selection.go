@@ -21,7 +21,7 @@ type selected struct {
 func (s *Supervisor) podSelection(p *api.PodSandbox) ([]selected, []journal.NotMatched) {
 	ref := store.Ref{Pod: p.GetId()}
 	if pins, ok := s.store.Pins(ref); ok {
-		return s.fromPins(pins), nil
+		return s.fromPins(pins, p), nil
 	}
 	return s.selectPod(p)
 }
@@ -29,7 +29,7 @@ func (s *Supervisor) podSelection(p *api.PodSandbox) ([]selected, []journal.NotM
 // containerSelection is podSelection for a container.
 func (s *Supervisor) containerSelection(ref store.Ref, p *api.PodSandbox, c *api.Container) ([]selected, []journal.NotMatched) {
 	if pins, ok := s.store.Pins(ref); ok {
-		return s.fromPins(pins), nil
+		return s.fromPins(pins, p), nil
 	}
 	return s.selectContainer(ref, p, c)
 }
@@ -109,14 +109,15 @@ func notMatched(refusals []refusal) []journal.NotMatched {
 	return out
 }
 
-func (s *Supervisor) fromPins(pins []store.Pin) []selected {
+// fromPins returns who was selected and may still see the pod: a team's ceiling is always today's.
+func (s *Supervisor) fromPins(pins []store.Pin, pod *api.PodSandbox) []selected {
 	if len(pins) == 0 {
 		return nil
 	}
 	now := s.plan()
 	out := make([]selected, 0, len(pins))
 	for _, p := range pins {
-		if h := now.byName[p.Plugin]; h != nil {
+		if h := now.byName[p.Plugin]; h != nil && h.policy().MaySee(pod) {
 			out = append(out, selected{h: h, matchErr: p.MatchErr && !p.Selected})
 		}
 	}
@@ -127,18 +128,10 @@ func (s *Supervisor) fromPins(pins []store.Pin) []selected {
 	return out
 }
 
-// inScope reports whether the plugin may change the container: it is selected for it.
-func (s *Supervisor) inScope(h *host, ref store.Ref) bool {
-	pins, ok := s.store.Pins(ref)
-	if !ok {
-		return false
-	}
-	for _, p := range pins {
-		if p.Plugin == h.name {
-			return p.Selected
-		}
-	}
-	return false
+// mayUpdate reports whether the container is in the plugin's scope: it is selected for it, and may still see it.
+func (s *Supervisor) mayUpdate(h *host, ref store.Ref) bool {
+	e, ok := s.store.Get(ref)
+	return ok && h.policy().MaySee(e.Pod) && slices.ContainsFunc(e.Pins, func(p store.Pin) bool { return p.Plugin == h.name && p.Selected })
 }
 
 // podKey names a pod in a way that survives the kubelet's retries with a new sandbox.

@@ -84,6 +84,11 @@ func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api
 		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, Why: fmt.Sprintf("%d updates in one request; at most %d are looked at", len(updates), updateBacklog)})
 		failed, updates = updates[updateBacklog:], updates[:updateBacklog]
 	}
+	if n := h.pace.take(len(updates), time.Now()); n < len(updates) {
+		h.met.updates("unsolicited", "denied")
+		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, Why: fmt.Sprintf("more than %d updates a second", updatesPerSecond)})
+		failed, updates = append(failed, updates[n:]...), updates[:n]
+	}
 	for _, up := range updates {
 		if why := u.refusal(h, up); why != "" {
 			h.met.updates("unsolicited", "denied")

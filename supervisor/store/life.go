@@ -1,6 +1,10 @@
 package store
 
-import "github.com/containerd/nri/pkg/api"
+import (
+	"slices"
+
+	"github.com/containerd/nri/pkg/api"
+)
 
 // SetCreated records that the runtime has created the container. False = unknown. A stopped container stays stopped.
 func (s *Store) SetCreated(ref Ref) bool { return s.advance(ref, PhaseCreated) }
@@ -61,6 +65,12 @@ func (s *Store) setPhaseLocked(c *container, to Phase) {
 func (s *Store) dropLocked(p *pod, id string) {
 	s.countLocked(p.ctrs[id], -1)
 	delete(p.ctrs, id)
+	in := s.byID[id]
+	if in = slices.DeleteFunc(in, func(pod string) bool { return pod == p.msg.GetId() }); len(in) == 0 {
+		delete(s.byID, id)
+	} else {
+		s.byID[id] = in
+	}
 	s.ctrs--
 }
 

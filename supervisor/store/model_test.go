@@ -179,6 +179,7 @@ func someCtr(in *script, ref store.Ref) *api.Container {
 
 // facts is all that the store can be asked, in a form that compares.
 type facts struct {
+	Found              []store.Ref // of a container by its id alone
 	Pods, Ctrs         []store.Entry
 	NPods, NCtrs       int
 	SnapPods, SnapCtrs map[string][]string
@@ -201,5 +202,9 @@ func differ(s *store.Store, w *twin) string {
 	}
 	got.Missed, got.Counts = len(s.Missed()), s.MissedCounts()
 	want.Missed, want.Counts = w.missed()
+	for _, id := range []string{"1", "2", "3"} {
+		got.Found = append(got.Found, s.Resolve(nil, &api.Container{Id: id}))
+		want.Found = append(want.Found, w.find(id))
+	}
 	return cmp.Diff(want, got, protocmp.Transform(), cmpopts.EquateEmpty())
 }

@@ -90,15 +90,8 @@ func (s *Store) resolveLocked(p *api.PodSandbox, c *api.Container) Ref {
 	if ref.Pod = c.GetPodSandboxId(); ref.Pod != "" {
 		return ref
 	}
-	found := 0
-	for id, rec := range s.pods {
-		if _, ok := rec.ctrs[ref.Container]; ok {
-			ref.Pod = id
-			found++
-		}
-	}
-	if found > 1 {
-		ref.Pod = ""
+	if in := s.byID[ref.Container]; len(in) == 1 {
+		ref.Pod = in[0]
 	}
 	return ref
 }
@@ -148,6 +141,7 @@ func (s *Store) addLocked(p *pod, ref Ref, c *api.Container, phase Phase) *conta
 	}
 	rec := &container{msg: c, phase: phase}
 	p.ctrs[ref.Container] = rec
+	s.byID[ref.Container] = append(s.byID[ref.Container], ref.Pod)
 	s.ctrs++
 	return rec
 }

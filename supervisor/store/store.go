@@ -11,8 +11,9 @@ import (
 type Store struct {
 	mu     sync.RWMutex
 	pods   map[string]*pod
-	ctrs   int               // containers in all pods
-	missed map[MissedKey]int // missing work of living containers; no zero values
+	byID   map[string][]string // container id → the pods that have one, so that finding a pod costs no pass over all
+	ctrs   int                 // containers in all pods
+	missed map[MissedKey]int   // missing work of living containers; no zero values
 }
 
 // pod is the mutable record of one pod. Its messages and slices are replaced, never written into.
@@ -38,7 +39,7 @@ type container struct {
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{pods: map[string]*pod{}, missed: map[MissedKey]int{}}
+	return &Store{pods: map[string]*pod{}, byID: map[string][]string{}, missed: map[MissedKey]int{}}
 }
 
 // Len returns how many pods and containers are known, in constant time.

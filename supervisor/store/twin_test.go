@@ -253,3 +253,19 @@ func (w *twin) missed() (n int, counts map[store.MissedKey]int) {
 	}
 	return n, counts
 }
+
+// find returns the only container with the id; its pod is unknown when there are several or none.
+func (w *twin) find(id string) store.Ref {
+	out := store.Ref{Container: id}
+	found := 0
+	for _, c := range w.ctrs {
+		if c.ref.Container == id {
+			found++
+			out.Pod = c.ref.Pod
+		}
+	}
+	if found != 1 {
+		out.Pod = ""
+	}
+	return out
+}
