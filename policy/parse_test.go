@@ -24,6 +24,7 @@ func TestADocumentThatSaysEveryDefaultEqualsOneThatSaysNothing(t *testing.T) {
 	}
 	supervisor, spec := policy.DefaultSpecs()
 	supervisor.Admin.Socket = "/run/nri-supervisor/admin.sock"
+	supervisor.Audit.Path = "/var/lib/nri-supervisor/audit.jsonl"
 	supervisor.Teams = full.Supervisor.Teams
 	if diff := cmp.Diff(supervisor, full.Supervisor); diff != "" {
 		t.Errorf("Supervisor (-built in +written):\n%s", diff)

@@ -58,6 +58,7 @@ func (b *builder) validateSupervisor() {
 		}
 	}
 	d.checkListen(metricsAddress, s.Metrics.Address)
+	b.validateAudit()
 	for _, role := range []struct {
 		name    string
 		members []string
@@ -74,6 +75,31 @@ func (b *builder) validateSupervisor() {
 	}
 	b.validateDefaults()
 	d.rejectUnsupported(KindSupervisor, "spec", *s, defaultSupervisorSpec())
+}
+
+const (
+	// auditName is the audit in stateDir when audit.path is not given.
+	auditName = "audit.jsonl"
+	// minAuditSize is the least size of an audit file in bytes: below it a few decisions about a node with many plugins would rotate it.
+	minAuditSize = 64 << 10
+	// maxAuditFiles bounds the rotated files; with the default size they are 6 GiB.
+	maxAuditFiles = 100
+)
+
+// validateAudit validates the audit and fills in its path.
+func (b *builder) validateAudit() {
+	d, a := b.supervisor, &b.spec.Audit
+	if a.Path == "" {
+		a.Path = filepath.Join(b.spec.StateDir, auditName)
+	} else {
+		d.checkAbsolute("spec.audit.path", a.Path)
+	}
+	if at := "spec.audit.maxSize"; !d.failedUnder(at) && a.MaxSize.CmpInt64(minAuditSize) < 0 {
+		d.errorf(at, "write 64Ki or more", "%s is too small", a.MaxSize.String())
+	}
+	if at := "spec.audit.maxFiles"; !d.failedUnder(at) && (a.MaxFiles < 0 || a.MaxFiles > maxAuditFiles) {
+		d.errorf(at, "write a number from 0 to "+strconv.Itoa(maxAuditFiles), "%d files cannot be kept", a.MaxFiles)
+	}
 }
 
 // metricsAddress is the field of the address that metrics are served at.

@@ -35,7 +35,7 @@ type visit struct {
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
 	return &visit{
 		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: se.deadline(ctx),
-		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId()},
+		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), env: ctr.GetEnv()},
 	}
 }
 

@@ -153,7 +153,7 @@ func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
 		}
 		sel.h.notify(delivery{
 			event: ev, ref: e.Ref, podKey: podKey(e.Pod), judge: sel.h.judgeEvent, quiet: true, // what became of the creation is recorded
-			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId()},
+			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId(), env: e.Container.GetEnv()},
 			invoke: func(c context.Context, p api.PluginService) (any, error) {
 				if ev == api.Event_REMOVE_POD_SANDBOX {
 					return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: e.Pod})

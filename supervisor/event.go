@@ -145,6 +145,11 @@ type (
 	}
 	// StateProblem says that the state directory could not be read or written.
 	StateProblem struct{ Err string }
+	// AuditProblem says that the audit file is not written, and how many lines are lost since the start; without an error it is written again.
+	AuditProblem struct {
+		Err  string
+		Lost uint64
+	}
 	// Defect is a bug of ours that was noticed and survived.
 	Defect struct{ Where, What string }
 	// Dropped says that events were lost because the sink was slow.
@@ -177,6 +182,7 @@ func (Missed) event()              {}
 func (Output) event()              {}
 func (ManualAction) event()        {}
 func (StateProblem) event()        {}
+func (AuditProblem) event()        {}
 func (Defect) event()              {}
 func (Dropped) event()             {}
 

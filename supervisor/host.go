@@ -111,7 +111,10 @@ type callResult struct {
 }
 
 // naming is what logs and records call a pod and container.
-type naming struct{ namespace, pod, container, containerID string }
+type naming struct {
+	namespace, pod, container, containerID string
+	env                                    []string // of the container; its values are never told
+}
 
 // policy is the manifest in force.
 func (h *host) policy() *policy.Plugin { return h.rules.Load() }

@@ -23,9 +23,15 @@ const (
 	reloadFailure = "failure"
 )
 
+// What becomes of the lines for the audit file.
+const (
+	auditWritten = "written"
+	auditLost    = "lost"
+)
+
 // collected are the metrics that are read at the time of a scrape; the others are counted as things happen.
 func collected() []string {
-	return []string{"breaker_state", "breaker_open_seconds_total", "lane_seconds_total", "missed_containers", "selected_containers", "bypass"}
+	return []string{"breaker_state", "breaker_open_seconds_total", "lane_seconds_total", "missed_containers", "selected_containers", "bypass", "audit_lines_total"}
 }
 
 func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/audit"
 )
 
 // collector reads what is known elsewhere at the time of a scrape. It changes nothing: no breaker, no plugin.
@@ -25,6 +26,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(name string, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.CounterValue, v, labels...)
 	}
+	var lines audit.Stats
+	if c.s.opts.Audit != nil {
+		lines = c.s.opts.Audit.Stats()
+	}
+	counter("audit_lines_total", float64(lines.Written), auditWritten)
+	counter("audit_lines_total", float64(lines.Lost), auditLost)
 	gauge("bypass", oneIf(c.s.bypassed()))
 	hosts := c.s.plan().hosts
 	missed, selected := c.missed(hosts), c.s.store.SelectedCounts()

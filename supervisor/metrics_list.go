@@ -121,5 +121,9 @@ func nodeMetrics() []Metric {
 		{Name: "config_last_reload_successful", Kind: MetricGauge, Unit: "0 or 1", Help: "1 if the last load of the configuration found no mistake."},
 		{Name: "config_last_reload_timestamp_seconds", Kind: MetricGauge, Unit: "seconds since 1970", Help: "When the configuration was last loaded without a mistake."},
 		{Name: "log_events_dropped_total", Unit: "log lines", Help: "Log lines lost because whoever reads the log was slow."},
+		{
+			Name: "audit_lines_total", Unit: "lines", Help: "Lines for the audit file, written or lost because the disk did not take them.",
+			Labels: []MetricLabel{closed("result", auditWritten, auditLost)},
+		},
 	}
 }

@@ -70,7 +70,7 @@ func (v *visit) changes(parts []*part, failed bool) {
 func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name naming, r callResult, a journal.Action) journal.Decision {
 	d := journal.Decision{
 		Time: time.Now(), Kind: journal.KindEvent, Event: e.PrettyName(), Object: object(ref, pod, name), Plugin: h.name, Team: h.policy().Team,
-		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: oneLine(r.detail), TookSeconds: r.took.Seconds(),
+		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: withoutValues(r.detail, name.env), TookSeconds: r.took.Seconds(),
 		Dropped: bounded(r.dropped), With: r.with,
 	}
 	switch {

@@ -31,7 +31,8 @@ func checkAdjustment(a *api.ContainerAdjustment) error {
 	for i, e := range a.GetEnv() {
 		key := api.ClearRemovalMarker(e.GetKey())
 		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(e.GetValue(), "\x00") {
-			return fmt.Errorf("env %d: %q is not the name of an environment variable", i, key)
+			name, _, _ := strings.Cut(key, "=") // what follows may be a value
+			return fmt.Errorf("env %d: %q is not the name of an environment variable", i, name)
 		}
 	}
 	for k := range a.GetAnnotations() {

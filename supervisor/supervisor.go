@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/audit"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
@@ -37,6 +38,8 @@ type Options struct {
 	// State is what survives a restart, and what was found in it. A nil DB keeps nothing.
 	State  *state.DB
 	Loaded state.Loaded
+	// Audit keeps what was decided. Nil keeps only the latest, in memory.
+	Audit *audit.Log
 }
 
 // Supervisor hosts the plugins of one configuration behind one registration. Use New, then Run once.
@@ -81,6 +84,9 @@ func New(o Options) *Supervisor {
 	s := &Supervisor{
 		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
 		started: time.Now(), journal: journal.New(0),
+	}
+	if o.Audit != nil {
+		s.journal.Tee(o.Audit.Put)
 	}
 	s.metrics = newMetrics(o.Registry, s)
 	s.events = newEmitter(s.metrics.dropped.Inc)

@@ -119,6 +119,11 @@ func line(ev supervisor.Event) entry {
 		return manualLine(e)
 	case supervisor.StateProblem:
 		return entry{errl, "state directory", []zap.Field{zap.String("error", e.Err)}}
+	case supervisor.AuditProblem:
+		if e.Err == "" {
+			return entry{info, "audit is written again", []zap.Field{zap.Uint64("lost", e.Lost)}}
+		}
+		return entry{errl, "audit is not written", []zap.Field{zap.String("error", e.Err), zap.Uint64("lost", e.Lost)}}
 	case supervisor.Defect:
 		return entry{errl, "defect of nri-supervisor, please report", []zap.Field{zap.String("where", e.Where), zap.String("what", e.What)}}
 	case supervisor.Dropped:

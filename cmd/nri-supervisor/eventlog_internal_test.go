@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,23 @@ func TestTheLineOfAManualActionHasOnlyWhatBelongsToIt(t *testing.T) {
 		_, got, _ := strings.Cut(b.String(), `"msg":"manual action",`)
 		if diff := cmp.Diff(c.want+"\n", got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", c.event, diff)
+		}
+	}
+}
+
+func TestTheLogSaysWhenTheAuditIsNotWrittenAndWhenItIsAgain(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	log, err := newLogger(&b, "info", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := logTo(log)
+	sink(auditProblem(errors.New("no space left on device"), 3))
+	sink(auditProblem(nil, 3))
+	for _, want := range []string{`"msg":"audit is not written","error":"no space left on device","lost":3}`, `"msg":"audit is written again","lost":3}`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/audit"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
 
@@ -104,6 +105,17 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 			briefly(func() { log.Error("state directory", zap.Error(err)) })
 		}
 	}()
+	record := audit.Open(audit.Options{
+		Path: spec.Audit.Path, MaxSize: spec.Audit.MaxSize.Value(), MaxFiles: spec.Audit.MaxFiles,
+		OnProblem: func(err error, lost uint64) { sink(auditProblem(err, lost)) },
+	})
+	defer func() {
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if err := record.Close(closeCtx); err != nil {
+			briefly(func() { log.Error("audit", zap.Error(err)) })
+		}
+	}()
 	wait := spec.Startup.WaitForPlugins.Std()
 	if !booted {
 		wait = min(wait, waitAfterRestart)
@@ -113,7 +125,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	defer launch.docks.close()
 	sup := supervisor.New(supervisor.Options{
 		Config: cfg, Launcher: launch, Sink: sink, Registry: registry, Version: version,
-		WaitForPlugins: wait, State: db, Loaded: loaded,
+		WaitForPlugins: wait, State: db, Loaded: loaded, Audit: record,
 	})
 
 	side, stopSide := context.WithCancel(context.WithoutCancel(ctx)) // they outlive the plugins' stop
@@ -127,6 +139,13 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 		return err
 	}
 	return sup.Run(ctx)
+}
+
+func auditProblem(err error, lost uint64) supervisor.Event {
+	if err == nil {
+		return supervisor.AuditProblem{Lost: lost}
+	}
+	return supervisor.AuditProblem{Err: err.Error(), Lost: lost}
 }
 
 // serveAdmin serves the admin socket in the background, once it listens.
