@@ -5,6 +5,7 @@
 //	{
 //	  "name": "chaos-a",            // the value of CHAOS; default "chaos"
 //	  "dump": "/tmp/chaos-a.json",  // where SIGUSR1 and the action dump write what the plugin knows
+//	  "validate": false,            // also be a validator, of what other plugins did
 //	  "faults": [{
 //	    "event": "CreateContainer", // an NRI event, or Configure, Synchronize, Shutdown, Health
 //	    "action": "hang",           // see below
@@ -21,9 +22,13 @@
 // Actions: hang, slow:DURATION, error[:TEXT], status:CODE (an error with that gRPC code), deadline (the error of a context),
 // reject[:REASON], not-interested[:pod|container], panic, exit[:CODE], kill, stop (SIGSTOP), flood[:LINES] (on stderr), garbage (on the NRI
 // connection), close (the NRI connection), oversize (an answer too large to send), forbidden (an adjustment of OCI hooks), conflict (an
-// adjustment of the arguments, which two plugins cannot both set), dump, none.
+// adjustment of what another plugin is likely to set: the arguments and a mount, or the container's processor shares), dump, none, abort (SIGABRT),
+// pause:DURATION (stopped, and continued after that), half (the beginning of a frame on the NRI connection), foreign:ID (an update of a container that is not its own),
+// empty (empty entries in the answer), updates[:N] (N unsolicited updates, from beside the handler), inside (one from inside the handler), fdleak[:N], fork (a child that
+// holds the output outlives the process), eat[:MIB] of memory.
 //
-// CHAOS_START in the environment is done before the handshake: hang, exit[:CODE], panic, garbage (on stdout), slow:DURATION.
+// CHAOS_START in the environment is done before the handshake: hang, exit[:CODE], panic, garbage (on stdout), version (a handshake of an unknown version),
+// slow:DURATION.
 // CHAOS_START_WHILE names a file without which CHAOS_START is ignored.
 package main
 

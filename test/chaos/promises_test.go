@@ -117,7 +117,7 @@ func (w *world) neverSilent() {
 			return l["msg"] == "plugin's work is missing" && l["plugin"] == p.sick && l["containerID"] == p.ctr.GetId() &&
 				l["event"] == "CreateContainer" && l["reason"] == p.why && l["team"] == "net" && l["pod"] == p.pod.GetName()
 		})
-		if len(line) != 1 {
+		if n := len(line); n != 1 && (n != 2 || !w.validators[p.sick]) { // a validator also misses the second question
 			w.t.Errorf("pod %s misses the work of %s (%s) with %d log lines about it, want 1", p.pod.GetName(), p.sick, p.why, len(line))
 		}
 		if p.live {

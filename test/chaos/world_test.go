@@ -81,6 +81,8 @@ type sick struct {
 	start   string   // what it does before its handshake
 	hasty   bool     // it has little time, because its fault is to take long
 	extra   string   // more of its spec
+	// validates: it is a validator, too.
+	validates bool
 }
 
 // manifest of the sick plugin. Everything that takes minutes in production is short.
@@ -100,8 +102,12 @@ func (s sick) manifest(tb testing.TB, on, dump string) string {
 	if s.hasty {
 		timeouts = "timeouts: {default: " + ms(300) + "}\n  overdueAfter: " + ms(700)
 	}
+	if strings.Contains(s.extra, "overdueAfter:") {
+		timeouts, _, _ = strings.Cut(timeouts, "\n")
+	}
 	if strings.Contains(s.extra, "timeouts:") {
-		timeouts = ""
+		_, rest, _ := strings.Cut(timeouts, "\n")
+		timeouts = strings.TrimSpace(rest)
 	}
 	breaker := "breaker: {openDuration: 200ms, maxOpenDuration: 400ms}"
 	if strings.Contains(s.extra, "breaker:") {
@@ -114,14 +120,15 @@ spec:
   team: net
   index: "50"
   exec: {path: %[2]q%[3]s}
-  config: {name: %[1]s, dump: %[4]q, faults: [%[5]s]}
+  config: {name: %[1]s, dump: %[4]q, validate: %[9]t, faults: [%[5]s]}
+  failurePolicy: Ignore
   selector: {podSelector: {matchLabels: {sick: %[1]s}}}
   restart: {backoff: 20ms, maxBackoff: 200ms, crashLoop: {exits: 1000, within: 60s}}
   %[8]s
   %[6]s
   %[7]s
 ---
-`, s.name, harness.Plugin(tb, "chaos"), env, dump, strings.Join(faults, ", "), timeouts, s.extra, breaker)
+`, s.name, harness.Plugin(tb, "chaos"), env, dump, strings.Join(faults, ", "), timeouts, s.extra, breaker, s.validates)
 }
 
 // world is one supervisor with the healthy plugins and some sick ones, and what has happened to it.
@@ -134,24 +141,37 @@ type world struct {
 	on     string // the sick plugins fail while this file exists
 	dir    string
 	sick   []string
-	pods   []*podLife
-	calm   []time.Duration // of creations that no sick plugin selected
+	// validators are the sick plugins that validate, too.
+	validators map[string]bool
+	pods       []*podLife
+	calm       []time.Duration // of creations that no sick plugin selected
+}
+
+// seed returns what random choices come from, and says it.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	if text := os.Getenv("NRI_SUPERVISOR_TEST_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("NRI_SUPERVISOR_TEST_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d: NRI_SUPERVISOR_TEST_SEED=%d repeats it", n, n)
+	return n
 }
 
 func newWorld(t *testing.T, st stocks, list ...sick) *world {
 	t.Helper()
+	return prepareWorld(t, st, nil, list...)
+}
+
+// prepareWorld is newWorld with something to do in the supervisor's folder before it starts.
+func prepareWorld(t *testing.T, st stocks, prepare func(t *testing.T, dir string), list ...sick) *world {
+	t.Helper()
 	dir := harness.TempDir(t)
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("NRI_SUPERVISOR_TEST_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("NRI_SUPERVISOR_TEST_SEED: %v", err)
-		}
-		seed = n
-	}
-	t.Logf("seed %d: NRI_SUPERVISOR_TEST_SEED=%d repeats it", seed, seed)
 	w := &world{
-		t: t, rt: harness.NewRuntime(t), stocks: st, rng: rand.New(rand.NewPCG(seed, 1)), on: filepath.Join(dir, "on"), dir: dir,
+		t: t, rt: harness.NewRuntime(t), stocks: st, rng: rand.New(rand.NewPCG(seed(t), 1)), on: filepath.Join(dir, "on"), dir: dir, validators: map[string]bool{},
 	}
 	manifests := ""
 	for _, h := range healthyPlugins(t) {
@@ -160,8 +180,13 @@ func newWorld(t *testing.T, st stocks, list ...sick) *world {
 	for _, s := range list {
 		manifests += s.manifest(t, w.on, w.dumpFile(s.name))
 		w.sick = append(w.sick, s.name)
+		w.validators[s.name] = s.validates
 	}
-	w.sup = harness.StartSupervisor(t, w.rt.Config(teams, manifests))
+	folder := w.rt.Config(teams, manifests)
+	if prepare != nil {
+		prepare(t, folder)
+	}
+	w.sup = harness.StartSupervisor(t, folder)
 	w.rt.WaitSync()
 	for _, h := range healthyPlugins(t) {
 		w.sup.Ready(1, h.name)

@@ -20,7 +20,9 @@ import (
 const (
 	defaultFlood    = 100_000
 	defaultExitCode = 1
-	floodLine       = 99
+	// defaultMany is how many updates, descriptors or MiB there are when nothing is said.
+	defaultMany = 100
+	floodLine   = 99
 	// oversize is more than ttrpc's limit of 4 MiB a message.
 	oversize = 5 << 20
 )
@@ -38,6 +40,8 @@ func verbs() map[string]bool {
 		"none": false, "hang": false, "slow": true, "error": true, "status": true, "deadline": false, "reject": true,
 		"not-interested": true, "panic": false, "exit": true, "kill": false, "stop": false, "flood": true, "garbage": false,
 		"close": false, "oversize": false, "forbidden": false, "conflict": false, "dump": false,
+		"abort": false, "pause": true, "half": false, "foreign": true, "empty": false, "updates": true, "inside": false, "fdleak": true,
+		"fork": false, "eat": true, "version": false,
 	}
 }
 
@@ -53,12 +57,14 @@ func parseAction(text string) (action, error) {
 	a := action{verb: verb, text: arg}
 	var err error
 	switch verb {
-	case "slow":
+	case "slow", "pause":
 		a.delay, err = time.ParseDuration(arg)
 	case "exit":
 		a.number, err = number(arg, defaultExitCode)
 	case "flood":
 		a.number, err = number(arg, defaultFlood)
+	case "updates", "fdleak", "eat":
+		a.number, err = number(arg, defaultMany)
 	case "status":
 		a.number, err = code(arg)
 	case "not-interested":
@@ -117,6 +123,16 @@ func (a action) do() error {
 		return unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "stop":
 		return unix.Kill(os.Getpid(), unix.SIGSTOP)
+	case "abort":
+		return unix.Kill(os.Getpid(), unix.SIGABRT)
+	case "pause":
+		return pause(a.delay)
+	case "fdleak":
+		return leakDescriptors(a.number)
+	case "fork":
+		return fork()
+	case "eat":
+		return eat(a.number)
 	case "flood":
 		line := strings.Repeat("x", floodLine)
 		for range a.number {
@@ -127,6 +143,13 @@ func (a action) do() error {
 			_, err := unix.Write(fd, slices.Repeat([]byte{0xff}, 1<<10))
 			return err
 		})
+	case "half":
+		return eachNRISocket(func(fd int) error {
+			_, err := unix.Write(fd, halfFrame())
+			return err
+		})
+	case "oversize": // where the answer has no room for data, the error is too large
+		return errors.New(strings.Repeat("x", oversize))
 	case "close":
 		return eachNRISocket(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
 	}

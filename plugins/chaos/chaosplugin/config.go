@@ -21,6 +21,8 @@ type Config struct {
 	Name string `json:"name"`
 	// Dump is the file that the record is written to on SIGUSR1 and by the action dump; empty: none.
 	Dump string `json:"dump"`
+	// Validate makes the plugin a validator: it subscribes to ValidateContainerAdjustment, too.
+	Validate bool `json:"validate"`
 	// Faults are tried in order; the first that applies acts. An annotation of the pod comes before all of them.
 	Faults []Fault `json:"faults"`
 }

@@ -47,20 +47,29 @@ func (p *Plugin) CreateContainer(
 	adjust := &api.ContainerAdjustment{}
 	adjust.AddEnv(InjectedEnv, name)
 	switch a.verb {
-	case "dump":
-		p.dump()
 	case "oversize":
 		adjust.AddAnnotation("chaos", strings.Repeat("x", oversize))
 	case "forbidden":
 		adjust.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{{Path: "/bin/true"}}})
 	case "conflict":
 		adjust.SetArgs([]string{"chaos"})
+		adjust.AddMount(&api.Mount{Destination: "/dev/shm/gpu", Type: "bind", Source: "/tmp"})
+	case "empty":
+		adjust.Env = append(adjust.Env, nil, &api.KeyValue{})
+		return adjust, p.replies(a, c), nil
+	case "foreign":
+		return adjust, p.replies(a, c), nil
 	default:
-		if err := a.do(); err != nil {
+		if err := p.carryOut(a, c); err != nil {
 			return nil, nil, err
 		}
 	}
 	return adjust, nil, nil
+}
+
+// ValidateContainerAdjustment agrees unless a fault keeps it from that.
+func (p *Plugin) ValidateContainerAdjustment(_ context.Context, req *api.ValidateContainerAdjustmentRequest) error {
+	return p.event("ValidateContainerAdjustment", req.GetPod(), req.GetContainer())
 }
 
 // PostCreateContainer is an event that can be failed.
@@ -82,7 +91,7 @@ func (p *Plugin) PostStartContainer(_ context.Context, pod *api.PodSandbox, c *a
 func (p *Plugin) UpdateContainer(
 	_ context.Context, pod *api.PodSandbox, c *api.Container, _ *api.LinuxResources,
 ) ([]*api.ContainerUpdate, error) {
-	return nil, p.event("UpdateContainer", pod, c)
+	return p.updating("UpdateContainer", pod, c)
 }
 
 // PostUpdateContainer is an event that can be failed.
@@ -92,7 +101,7 @@ func (p *Plugin) PostUpdateContainer(_ context.Context, pod *api.PodSandbox, c *
 
 // StopContainer is an event that can be failed.
 func (p *Plugin) StopContainer(_ context.Context, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
-	return nil, p.event("StopContainer", pod, c)
+	return p.updating("StopContainer", pod, c)
 }
 
 // RemoveContainer is an event that can be failed.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
 	"golang.org/x/sys/unix"
 
 	"github.com/nri-supervisor/nri-supervisor/plugins"
@@ -28,6 +29,7 @@ type Plugin struct {
 	config Config
 	used   []int // how often each fault acted
 	record record
+	stub   stub.Stub
 }
 
 // New returns a plugin without faults.
@@ -47,7 +49,11 @@ func Main() {
 			p.dump()
 		}
 	}()
-	plugins.Main(p)
+	plugins.Main(p, plugins.WithStub(func(s stub.Stub) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stub = s
+	}))
 }
 
 // startFault does what the environment asks for at the start.
@@ -60,9 +66,13 @@ func startFault() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", StartEnv, err)
 	}
-	if a.verb == "garbage" {
+	switch a.verb {
+	case "garbage":
 		_, _ = fmt.Fprintln(os.Stdout, "chaos: this is no handshake") // the handshake fails either way
 		return nil
+	case "version":
+		_, _ = fmt.Fprintln(os.Stdout, "1|9999|unix|/nonexistent|grpc|") // go-plugin's handshake, of a contract that nobody knows
+		hang()
 	}
 	return a.do()
 }
@@ -77,7 +87,11 @@ func (p *Plugin) Configure(_ context.Context, config, _, _ string) (api.EventMas
 	p.config, p.used = c, make([]int, len(c.Faults))
 	p.record.configured++
 	p.mu.Unlock()
-	return 0, p.act("Configure", nil)
+	mask := api.ValidEvents
+	if !c.Validate {
+		mask.Clear(api.Event_VALIDATE_CONTAINER_ADJUSTMENT)
+	}
+	return mask, p.act("Configure", nil, nil)
 }
 
 // Synchronize replaces what the plugin knows.
@@ -85,36 +99,69 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*
 	p.mu.Lock()
 	p.record.synchronize(pods, ctrs)
 	p.mu.Unlock()
-	return nil, p.act("Synchronize", nil)
+	a, err := p.choose("Synchronize", nil)
+	if err != nil {
+		return nil, err
+	}
+	if updates := p.replies(a, nil); updates != nil {
+		return updates, nil
+	}
+	return nil, p.carryOut(a, nil)
 }
 
 // Shutdown has no answer, but can hang or exit.
 func (p *Plugin) Shutdown(context.Context) {
-	if err := p.act("Shutdown", nil); err != nil {
+	if err := p.act("Shutdown", nil, nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
 // Health is what a fault makes of it.
-func (p *Plugin) Health(context.Context) error { return p.act("Health", nil) }
+func (p *Plugin) Health(context.Context) error { return p.act("Health", nil, nil) }
 
 // event records an event and carries out the fault that applies.
 func (p *Plugin) event(name string, pod *api.PodSandbox, c *api.Container) error {
 	p.mu.Lock()
 	p.record.event(name, pod, c)
 	p.mu.Unlock()
-	return p.act(name, pod)
+	return p.act(name, pod, c)
+}
+
+// updating is event, for those whose answer can carry updates.
+func (p *Plugin) updating(name string, pod *api.PodSandbox, c *api.Container) ([]*api.ContainerUpdate, error) {
+	p.mu.Lock()
+	p.record.event(name, pod, c)
+	p.mu.Unlock()
+	a, err := p.choose(name, pod)
+	if err != nil {
+		return nil, err
+	}
+	if updates := p.replies(a, c); updates != nil {
+		return updates, nil
+	}
+	return nil, p.carryOut(a, c)
 }
 
 // act carries out the fault that applies.
-func (p *Plugin) act(event string, pod *api.PodSandbox) error {
+func (p *Plugin) act(event string, pod *api.PodSandbox, c *api.Container) error {
 	a, err := p.choose(event, pod)
 	if err != nil {
 		return err
 	}
-	if a.verb == "dump" {
+	return p.carryOut(a, c)
+}
+
+// carryOut does what needs the plugin, and whatever can be done anywhere.
+func (p *Plugin) carryOut(a action, c *api.Container) error {
+	switch a.verb {
+	case "dump":
 		p.dump()
 		return nil
+	case "updates": // a flood, from beside the handler
+		go func() { _ = p.ask(a.number, c.GetId()) }()
+		return nil
+	case "inside": // the runtime would wait for the answer to this event first
+		return p.ask(1, c.GetId())
 	}
 	return a.do()
 }

@@ -1,0 +1,353 @@
+package chaos_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
+)
+
+// Flags of this package; `make chaos` sets them.
+var (
+	matrixFlag = flag.String("chaos.matrix", "sample", "all: every fault at every event; sample: three faults, chosen by the seed, at every event") //nolint:gochecknoglobals // flags are
+	reportFlag = flag.String("chaos.report", "", "file that what ran is added to")                                                                  //nolint:gochecknoglobals // flags are
+)
+
+// sampled is how many faults of the matrix run when not all do.
+const sampled = 3
+
+// moments are what a fault of the matrix can meet: NRI's events, and what comes before them.
+func moments() []string {
+	var out []string
+	for _, a := range everywhere("x") {
+		event, _, _ := strings.Cut(a, " ")
+		out = append(out, event)
+	}
+	return append(out, "ValidateContainerAdjustment", "Synchronize", "Configure")
+}
+
+// isEvent reports whether the runtime sends it for pods and containers.
+func isEvent(moment string) bool { return moment != "Synchronize" && moment != "Configure" }
+
+// sign is how it is known that a fault has struck.
+type sign int
+
+const (
+	exits sign = iota // an incarnation ended
+	fails             // a call of the event did not succeed
+	works             // a call of the event succeeded all the same
+	clash             // what it wanted was left out for a conflict
+	empty             // an answer was of no use: one that can only carry updates loses them, another is invalid
+)
+
+// row is a fault of the matrix.
+type row struct {
+	name string
+	// action is what the plugin does at the moment. Empty: the fault comes from outside or from the start.
+	action string
+	// start is what the plugin does before its handshake, once it has been killed.
+	start string
+	// strike comes from outside right before the pods that meet the fault. Nil for actions.
+	strike func(w *world)
+	sign   sign
+	hasty  bool
+	extra  string
+	// senseless says why the fault cannot meet the moment; "" if it can.
+	senseless func(moment string) string
+	// root says that only root can cause it.
+	root bool
+	// class is the class of the pods that meet it; empty: any.
+	class string
+	// prepare changes the folder of the supervisor before it starts.
+	prepare func(t *testing.T, dir string)
+}
+
+func rows() []row {
+	down := func(moment string) string { // the fault keeps the plugin away: it meets every event and is met by no call
+		if !isEvent(moment) {
+			return "a plugin that is down is not called"
+		}
+		return ""
+	}
+	answers := func(moment string) string { // the fault is in an answer
+		switch moment {
+		case "CreateContainer", "UpdateContainer", "StopContainer", "Synchronize":
+			return ""
+		}
+		return "the answer to it has no room for that"
+	}
+	contested := func(moment string) string {
+		switch moment {
+		case "CreateContainer", "UpdateContainer":
+			return ""
+		}
+		return "no other team's plugin answers it"
+	}
+	started := func(moment string) string {
+		if !isEvent(moment) {
+			return "the runtime takes updates only from plugins that are in service"
+		}
+		return ""
+	}
+	short := func(what string) string { return "timeouts: {default: " + ms(300) + ", " + what + "}" }
+	return []row{
+		{name: "killed in the call", action: "kill", sign: exits},
+		{name: "killed right before", strike: killed, sign: exits, senseless: down},
+		{name: "abort", action: "abort", sign: exits},
+		{name: "panic", action: "panic", sign: exits},
+		{name: "exit with code 0", action: "exit:0", sign: exits},
+		{name: "hang", action: "hang", sign: exits, hasty: true, extra: short("synchronize: " + ms(500) + ", configure: " + ms(500))},
+		{name: "stopped and not continued", action: "stop", sign: exits, hasty: true, extra: short("synchronize: " + ms(500) + ", configure: " + ms(500))},
+		{name: "stopped and continued", action: "pause:" + ms(450), sign: fails, hasty: true, extra: short("synchronize: "+ms(300)+", configure: "+ms(300)) + "\n  overdueAfter: " + ms(5000)},
+		{name: "slow by nine tenths of its time", action: "slow:" + ms(270), sign: works, hasty: true},
+		{name: "an error", action: "error:no", sign: fails},
+		{name: "the error of a context", action: "deadline", sign: fails},
+		{name: "a wrong handshake", start: "garbage", sign: exits, senseless: down},
+		{name: "a wrong protocol version", start: "version", sign: exits, senseless: down},
+		{name: "exit at the start", start: "exit:3", sign: exits, senseless: down},
+		{name: "hang at the start", start: "hang", sign: exits, senseless: down, extra: short("start: " + ms(1000))},
+		{name: "garbage on the connection", action: "garbage", sign: exits},
+		{name: "half a frame on the connection", action: "half", sign: exits, hasty: true, extra: short("synchronize: " + ms(500) + ", configure: " + ms(500))},
+		{name: "the connection closed", action: "close", sign: exits},
+		{name: "an answer too large", action: "oversize", sign: fails, hasty: true, extra: short("synchronize: " + ms(500) + ", configure: " + ms(500))},
+		{name: "an update of a foreign container", action: "foreign:" + stranger(), sign: works, senseless: answers},
+		{name: "empty entries in the answer", action: "empty", sign: empty, senseless: answers},
+		{name: "a conflict with another team", action: "conflict", sign: clash, senseless: contested, class: "all"},
+		{name: "a flood of updates", action: "updates:500", sign: works, senseless: started},
+		{name: "an update from inside the handler", action: "inside", sign: works, senseless: started},
+		{name: "a flood of output", action: "flood:20000", sign: works, extra: "timeouts: {default: 1500ms}"},
+		{name: "leaked descriptors", action: "fdleak:200", sign: works},
+		{name: "a child that holds the output", action: "fork", sign: exits},
+		{name: "its folder deleted", strike: unfolder, sign: exits, senseless: down},
+		{name: "a full disk below the state", action: "none", sign: works, prepare: fullDisk, root: true},
+	}
+}
+
+// unfolder deletes the sick plugins' folders, with their sockets, and kills them.
+func unfolder(w *world) {
+	w.t.Helper()
+	for _, name := range w.sick {
+		if err := os.RemoveAll(filepath.Join(w.sup.Dir, "run", "plugins", name)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	killed(w)
+}
+
+// fullDisk gives the supervisor a state directory without room for a byte.
+func fullDisk(t *testing.T, dir string) {
+	t.Helper()
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("full", state, "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(state, "filler"), make([]byte, 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stranger is the id of the first container of each world, which no sick plugin selects.
+func stranger() string {
+	return harness.Container(harness.Pod("default", "before-0", "healthy", "none"), "main").GetId()
+}
+
+// sickly are the plugins of a row, one for each moment that it can meet.
+func (r row) sickly() []sick {
+	var out []sick
+	for _, m := range moments() {
+		if r.senseless != nil && r.senseless(m) != "" {
+			continue
+		}
+		s := sick{name: strings.ToLower(m), hasty: r.hasty, extra: r.extra, start: r.start, validates: m == "ValidateContainerAdjustment"}
+		if r.action != "" {
+			s.actions = []string{m + " " + r.action}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// moment returns the moment that a sick plugin of the matrix is for.
+func moment(plugin string) string {
+	i := slices.IndexFunc(moments(), func(m string) bool { return strings.ToLower(m) == plugin })
+	return moments()[i]
+}
+
+func TestEveryFaultAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	list := rows()
+	if os.Geteuid() != 0 { // what only root can cause is no part of what others run
+		list = slices.DeleteFunc(list, func(r row) bool { return r.root })
+	}
+	if *matrixFlag != "all" {
+		rng := rand.New(rand.NewPCG(seed(t), 2)) //nolint:gosec // a choice, no secret
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		list = list[:sampled]
+	}
+	st := newStocks(t)
+	var cells atomic.Int64
+	t.Run("faults", func(t *testing.T) {
+		for _, r := range list {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				cells.Add(int64(runRow(t, st, r)))
+			})
+		}
+	})
+	report(t, "%d faults, %d cells ran; %d cells make no sense (testdata/senseless.txt)", len(list), cells.Load(), len(senselessCells()))
+}
+
+// runRow runs all cells of a fault in one world and returns how many there were.
+func runRow(t *testing.T, st stocks, r row) int {
+	t.Helper()
+	w := prepareWorld(t, st, r.prepare, r.sickly()...)
+	w.create("before", "none", "")
+	for _, name := range w.sick {
+		if p := w.create("before", w.class(r), name); !p.works {
+			t.Errorf("before the fault the work of %s is missing (%s)", name, p.why)
+		}
+	}
+	w.begin()
+	switch {
+	case r.strike != nil:
+		r.strike(w)
+	case r.start != "":
+		killed(w)
+	default: // what happens before the events happens to a new incarnation
+		for _, name := range w.sick {
+			if !isEvent(moment(name)) {
+				w.kill(name)
+			}
+		}
+	}
+	for range 2 {
+		for _, name := range w.sick {
+			w.create("during", "none", "")
+			p := w.create("during", w.class(r), name)
+			w.update(p)
+			w.remove(p)
+			w.update(w.create("during", w.class(r), name))
+		}
+	}
+	for _, name := range w.sick {
+		w.struck(r, name)
+	}
+	w.end()
+	for _, name := range w.sick {
+		w.serving(name)
+	}
+	w.stream("after", 2*len(w.sick))
+	for _, name := range w.sick {
+		w.truth(name)
+	}
+	w.neverSilent()
+	w.neverLate()
+	w.foreignersUntouched()
+	w.nothingLeft()
+	return len(w.sick)
+}
+
+// class is the class of the next pod of a row.
+func (w *world) class(r row) string {
+	if r.class != "" {
+		return r.class
+	}
+	return classes[w.rng.IntN(len(classes))]
+}
+
+func (w *world) kill(plugin string) {
+	w.t.Helper()
+	if err := unix.Kill(w.sup.PluginPID(plugin), unix.SIGKILL); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// struck waits until it can be seen that the fault has met the plugin: a cell without a fault would prove nothing.
+func (w *world) struck(r row, plugin string) {
+	w.t.Helper()
+	m := moment(plugin)
+	seen := func() (float64, string) {
+		_, text := w.sup.Get("/metrics")
+		label := `plugin="` + plugin + `"`
+		ended := harness.SumOf(w.t, text, "nri_supervisor_plugin_exits_total", label)
+		calls := harness.SumOf(w.t, text, "nri_supervisor_plugin_calls_total", label, `event="`+m+`"`)
+		good := harness.SumOf(w.t, text, "nri_supervisor_plugin_calls_total", label, `event="`+m+`"`, `outcome="success"`)
+		switch {
+		case r.sign == clash:
+			return harness.SumOf(w.t, text, "nri_supervisor_conflicts_total", label), text
+		case r.sign == empty && m == "Synchronize":
+			return harness.SumOf(w.t, text, "nri_supervisor_container_updates_total", label, `result="denied"`), text
+		case !isEvent(m) && r.sign == works:
+			return ended, text // it was killed, and started with the fault
+		case !isEvent(m):
+			return ended - 1, text // once more than it was killed
+		case r.sign == exits:
+			return ended, text
+		case r.sign == fails || r.sign == empty:
+			return calls - good, text
+		default:
+			return good - 1, text // one was before
+		}
+	}
+	limit := time.After(30 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, text := seen()
+		if n > 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			w.t.Errorf("%s at %s did not strike in 30 s:\n%s", r.name, m, grep(text, `plugin="`+plugin+`"`))
+			return
+		}
+	}
+}
+
+// foreignersUntouched checks that no update of the container that nobody selected reached the runtime.
+func (w *world) foreignersUntouched() {
+	w.t.Helper()
+	for _, u := range w.rt.Updates() {
+		if u.GetContainerId() == stranger() {
+			w.t.Errorf("an update of container %s, which its plugin did not select, reached the runtime: %v", u.GetContainerId(), u)
+		}
+	}
+}
+
+// report says what ran, in the log and in the file that the command line names.
+func report(t *testing.T, format string, args ...any) {
+	t.Helper()
+	line := fmt.Sprintf(format, args...)
+	t.Log(line)
+	if *reportFlag == "" {
+		return
+	}
+	f, err := os.OpenFile(*reportFlag, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := fmt.Fprintf(f, "%s: %s\n", t.Name(), line); err != nil {
+		t.Fatal(err)
+	}
+}
