@@ -21,7 +21,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GO_BUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 # Tests: one package may take that long before go test ends it with all goroutines shown.
 TEST_TIMEOUT ?= 10m
-GO_TEST := $(GO) test -buildvcs=false -race -shuffle=on -timeout=$(TEST_TIMEOUT)
+GO_TEST = $(GO) test -buildvcs=false -race -shuffle=on -timeout=$(TEST_TIMEOUT)
 # Which packages test, vet and golangci-lint look at; for work on one package: make test lint PKG=./policy/...
 PKG ?= ./...
 # Which of the end-to-end tests run: make e2e RUN=TestWhatAPluginSets
@@ -100,12 +100,29 @@ integration: ## against the real NRI adaptation
 TARGETS += integration
 endif
 
-ifneq ($(wildcard test/chaos/*_test.go),)
+# With PLUGIN, only that program is tried; PROTOCOL=nri for one without the SDK, CONFIG for its configuration.
+PLUGIN   ?=
+PROTOCOL ?= go-plugin
+CONFIG   ?=
+# How long a soak lasts, and what its random choices come from; empty: the clock.
+FOR  ?= 5m
+SEED ?=
+
+# $(call chaos,FLAGS OF THE TESTS): runs them and then shows what they report.
+chaos_run = report=$$(mktemp); trap 'rm -f "$$report"' EXIT; \
+	$(GO_TEST) -count=1 ./test/chaos $(1) -chaos.report="$$report" || { cat "$$report"; exit 1; }; cat "$$report"
+
 .PHONY: chaos
-chaos: ## faults with real subprocesses on the real adaptation
-	$(call stage,chaos,$(GO_TEST) -count=1 ./test/chaos/...)
+chaos: export CHAOS_CONFIG = $(CONFIG)
+chaos: ## every fault at every event, with real subprocesses; PLUGIN=/path/to/binary: tries your own plugin instead
+	$(call stage,chaos,$(call chaos_run,$(if $(PLUGIN),-run TestAPluginOfYourOwn -chaos.plugin='$(abspath $(PLUGIN))' -chaos.protocol=$(PROTOCOL) -chaos.config="$$CHAOS_CONFIG",-chaos.matrix=all)))
 TARGETS += chaos
-endif
+
+.PHONY: chaos-soak
+chaos-soak: TEST_TIMEOUT = 2h
+chaos-soak: ## random faults, several at once, FOR=5m; SEED=N repeats one
+	$(call stage,chaos-soak,$(if $(SEED),export NRI_SUPERVISOR_TEST_SEED=$(SEED);) $(call chaos_run,-run TestRandomFaultsAtOnceKeepThePromises -v -chaos.soak=$(FOR)))
+TARGETS += chaos-soak
 
 ifneq ($(wildcard test/e2e/*_test.go),)
 .PHONY: e2e
@@ -149,8 +166,8 @@ endif
 # ---- all ------------------------------------------------------------------------------------------------------------------------
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
-# Integration and chaos are packages that test runs already.
-CI_STAGES := test lint build cross $(filter demo e2e,$(TARGETS)) fuzz
+# Integration is a package that test runs already; of the chaos matrix test runs a sample.
+CI_STAGES := test chaos lint build cross $(filter demo e2e,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it

@@ -33,7 +33,7 @@ func (w *world) serving(plugin string) {
 func (w *world) missedSingly(plugin string) map[string]bool {
 	ids := map[string]bool{}
 	for _, l := range w.sup.Lines(func(l map[string]any) bool {
-		return l["msg"] == "plugin's work is missing" && l["plugin"] == plugin && (l["reason"] == "busy" || l["reason"] == "budget")
+		return l["msg"] == "plugin's work is missing" && l["plugin"] == plugin && (l["reason"] == "busy" || l["reason"] == "budget" || l["reason"] == "quarantined")
 	}) {
 		switch l["event"] {
 		case "RunPodSandbox":

@@ -25,6 +25,7 @@ type podLife struct {
 	works bool   // the sick plugin's work is on the container
 	why   string // else why it is not
 	live  bool
+	asks  bool // it asks for a fault by itself
 }
 
 // stream runs n pods, chosen at random, through their lives, and checks each answer.
@@ -48,12 +49,21 @@ func (w *world) stream(phase string, n int) {
 // create runs a pod and creates and starts its container.
 func (w *world) create(phase, class, who string) *podLife {
 	w.t.Helper()
+	return w.createAsking(phase, class, who, nil)
+}
+
+// createAsking is create for a pod that asks for faults by annotations: the action for each event.
+func (w *world) createAsking(phase, class, who string, faults map[string]string) *podLife {
+	w.t.Helper()
 	labels := []string{"healthy", class}
 	if who != "" {
 		labels = append(labels, "sick", who)
 	}
 	p := &podLife{class: class, sick: who, live: true}
 	p.pod = harness.Pod("default", fmt.Sprintf("%s-%d", phase, len(w.pods)), labels...)
+	for event, action := range faults {
+		p.pod.Annotations["chaos.nri-supervisor.dev/"+event] = action
+	}
 	p.ctr = harness.Container(p.pod, "main")
 	w.pods = append(w.pods, p)
 	ctx := w.t.Context()
