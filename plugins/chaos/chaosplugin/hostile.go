@@ -1,12 +1,10 @@
 package chaosplugin
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -16,14 +14,20 @@ import (
 // pause stops this process and has a child continue it after d.
 func pause(d time.Duration) error {
 	script := fmt.Sprintf("sleep %.3f; kill -CONT %d", d.Seconds(), os.Getpid())
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", script) //nolint:gosec // two numbers
-	if err := cmd.Start(); err != nil {
+	child, err := shell(script)
+	if err != nil {
 		return fmt.Errorf("chaos: pause: %w", err)
 	}
 	if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 		return err
 	}
-	return cmd.Wait()
+	_, err = child.Wait()
+	return err
+}
+
+// shell starts a script whose output is this process's.
+func shell(script string) (*os.Process, error) {
+	return os.StartProcess("/bin/sh", []string{"sh", "-c", script}, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, os.Stdout, os.Stderr}})
 }
 
 // leakDescriptors opens n files and never closes them.
@@ -38,9 +42,7 @@ func leakDescriptors(n int) error {
 
 // fork leaves a child behind that holds this process's output and heeds no polite signal, and ends this process.
 func fork() error {
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "trap '' TERM HUP INT; while :; do sleep 1000; done")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	if _, err := shell("trap '' TERM HUP INT; while :; do sleep 1000; done"); err != nil {
 		return fmt.Errorf("chaos: fork: %w", err)
 	}
 	return unix.Kill(os.Getpid(), unix.SIGKILL)
