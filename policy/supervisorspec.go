@@ -68,7 +68,7 @@ type TLSSpec struct {
 	CertFile string `json:"certFile"`
 	// KeyFile is the path of the private key in PEM.
 	KeyFile string `json:"keyFile"`
-	// ClientCAFile is the path of the authorities whose client certificates are asked for.
+	// ClientCAFile is the path of the authorities of which clients must show a certificate, for everything but the probes.
 	ClientCAFile string `json:"clientCAFile"`
 }
 
@@ -84,9 +84,9 @@ type AdminSpec struct {
 type RolesSpec struct {
 	// View may read.
 	View []string `json:"view"`
-	// Operate may trip, reset, restart, enable and disable.
+	// Operate may also trip, reset, restart, enable, disable and unquarantine plugins.
 	Operate []string `json:"operate"`
-	// Admin may do everything.
+	// Admin may do everything. Root may in any case.
 	Admin []string `json:"admin"`
 }
 

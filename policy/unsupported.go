@@ -22,8 +22,6 @@ func unsupported(kind string) []unsupportedField {
 	if kind == KindSupervisor {
 		return []unsupportedField{
 			{path: "spec.runtime.validate", missing: "validation of what other NRI plugins of the runtime did"},
-			{path: "spec.metrics.tls", missing: "TLS for the metrics address"},
-			{path: "spec.admin.roles", missing: "roles other than root as admin"},
 			{path: "spec.tracing", missing: "tracing"},
 			{path: "spec.requiredPlugins", missing: "required plugins"},
 			{path: "spec.teams.*.minimumProfile", missing: "a minimum sandbox profile"},

@@ -11,8 +11,6 @@ func notDefault(kind string) map[string]string {
 	if kind == KindSupervisor {
 		return map[string]string{
 			"spec.runtime.validate":       "runtime: {validate: true}",
-			"spec.metrics.tls":            "metrics: {tls: {keyFile: /x}}",
-			"spec.admin.roles":            "admin: {roles: {admin: []}}",
 			"spec.tracing":                "tracing: {ratio: 1}",
 			"spec.requiredPlugins":        "requiredPlugins: [x]",
 			"spec.teams.*.minimumProfile": "teams: {t: {minimumProfile: none}}",

@@ -58,13 +58,15 @@ func (b *builder) validateSupervisor() {
 		}
 	}
 	d.checkListen(metricsAddress, s.Metrics.Address)
+	b.validateTLS()
 	b.validateAudit()
 	for _, role := range []struct {
 		name    string
 		members []string
 	}{{"view", s.Admin.Roles.View}, {"operate", s.Admin.Roles.Operate}, {"admin", s.Admin.Roles.Admin}} {
 		for i, m := range role.members {
-			if at := indexPath("spec.admin.roles."+role.name, i); !d.failedUnder(at) && !regexp.MustCompile(`^[ug]id:\d{1,10}$`).MatchString(m) {
+			at := indexPath("spec.admin.roles."+role.name, i)
+			if _, _, err := ParseMember(m); err != nil && !d.failedUnder(at) {
 				d.errorf(at, "write uid:0 or gid:0 with the number", "%q is not a member", m)
 			}
 		}
@@ -85,6 +87,24 @@ const (
 	// maxAuditFiles bounds the rotated files; with the default size they are 6 GiB.
 	maxAuditFiles = 100
 )
+
+// validateTLS validates the certificate of the metrics address.
+func (b *builder) validateTLS() {
+	d, t := b.supervisor, b.spec.Metrics.TLS
+	const path = "spec.metrics.tls"
+	for _, f := range []struct{ name, value string }{{"certFile", t.CertFile}, {"keyFile", t.KeyFile}, {"clientCAFile", t.ClientCAFile}} {
+		if f.value != "" {
+			d.checkAbsolute(path+"."+f.name, f.value)
+		}
+	}
+	switch {
+	case d.failedUnder(path):
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		d.errorf(path, "write both certFile and keyFile", "a certificate needs its key, and a key its certificate")
+	case t.ClientCAFile != "" && t.CertFile == "":
+		d.errorf(path+".clientCAFile", "write certFile and keyFile, too", "clients can show a certificate only where there is TLS")
+	}
+}
 
 // validateAudit validates the audit and fills in its path.
 func (b *builder) validateAudit() {

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
 // health is what the probes ask.
@@ -21,9 +23,14 @@ type health interface {
 }
 
 // serveHTTP serves /metrics, /healthz and /readyz in the background. An empty address listens nowhere.
-func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *prometheus.Registry, h health, log *zap.Logger) error {
+func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSpec, reg *prometheus.Registry, h health, log *zap.Logger) error {
+	address := spec.Address
 	if address == "" {
 		return nil
+	}
+	certs, err := newCertificates(spec.TLS, log)
+	if err != nil {
+		return hintError{fmt.Errorf("metrics: %w", err), []string{"mend metrics.tls, or delete it for a listener without TLS"}}
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -36,11 +43,11 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *
 	mux.HandleFunc("GET /healthz", probe(h.Alive))
 	mux.HandleFunc("GET /readyz", probe(h.Ready))
 	srv := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
+		Handler: readOnly(certs.guard(mux)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10,
 	}
 	parts.Go(func() {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serveOn(srv, l, certs); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics listener ended", zap.Error(err))
 		}
 	})
@@ -49,6 +56,16 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, address string, reg *
 		_ = srv.Close()
 	})
 	return nil
+}
+
+// serveOn serves with TLS when there are certificates.
+func serveOn(srv *http.Server, l net.Listener, certs *certificates) error {
+	if certs == nil {
+		return srv.Serve(l)
+	}
+	srv.TLSConfig = certs.server()
+	srv.ErrorLog, _ = zap.NewStdLogAt(certs.log, zap.DebugLevel) // what strangers get wrong is no news; the level is a valid one
+	return srv.ServeTLS(l, "", "")
 }
 
 // probe answers 200 "ok", or 503 with the reason.

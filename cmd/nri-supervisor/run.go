@@ -132,10 +132,10 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stopSide()
-	if err := serveHTTP(side, &parts, spec.Metrics.Address, registry, sup, log); err != nil {
+	if err := serveHTTP(side, &parts, spec.Metrics, registry, sup, log); err != nil {
 		return err
 	}
-	if err := serveAdmin(side, &parts, spec.Admin.Socket, sup, log); err != nil {
+	if err := serveAdmin(side, &parts, spec.Admin, sup, log); err != nil {
 		return err
 	}
 	return sup.Run(ctx)
@@ -149,10 +149,11 @@ func auditProblem(err error, lost uint64) supervisor.Event {
 }
 
 // serveAdmin serves the admin socket in the background, once it listens.
-func serveAdmin(ctx context.Context, parts *sync.WaitGroup, socket string, sup *supervisor.Supervisor, log *zap.Logger) error {
+func serveAdmin(ctx context.Context, parts *sync.WaitGroup, spec policy.AdminSpec, sup *supervisor.Supervisor, log *zap.Logger) error {
 	listening, ended := make(chan struct{}), make(chan error, 1)
 	parts.Go(func() {
-		ended <- admin.Serve(ctx, socket, sup, admin.Options{
+		ended <- admin.Serve(ctx, spec.Socket, sup, admin.Options{
+			Roles:     rolesOf(spec.Roles),
 			Listening: func() { close(listening) },
 			Denied: func(d admin.Denial) {
 				log.Warn("admin request denied", zap.Uint32("uid", d.UID), zap.Int("pid", d.PID), zap.String("path", d.Path))

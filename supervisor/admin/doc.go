@@ -12,8 +12,9 @@
 // Whatever fails is answered with an [ErrorReply]: 400 for a request that is wrong in itself, 403 for a peer that may not ask, 404 for a path or plugin that does not
 // exist, 405 for the wrong method, 409 for an action that the plugin's state rules out, 413 for a body that is too large.
 //
-// Trust: the socket has mode 0600, and besides that the kernel tells who connected (SO_PEERCRED). Only uid 0 and the user that the supervisor runs as may do
-// anything at all; reading is no exception, because the output of plugins is in it.
+// Trust: the kernel tells who connected, with which groups (SO_PEERCRED, SO_PEERGROUPS), and [Roles] what that peer may do; uid 0 and the user that the supervisor runs as
+// may do everything. Reading needs a role, too, because the output of plugins is in it. The socket's mode keeps others out as far as a mode can: 0600 when nobody else has a role,
+// 0660 and the group when all others are one group, and 0666 when there is no mode for it.
 //
 // Ordering: requests on different connections run side by side in no order; a connection carries one request. A reply to an action means that the action was taken
 // note of, not that its effect is over: a restarted plugin may still be starting.

@@ -35,7 +35,7 @@ func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/status", only(http.MethodGet, s.status))
 	mux.Handle("/v1/missed", only(http.MethodGet, s.missed))
-	mux.HandleFunc("/v1/decisions", s.decisions)
+	mux.Handle("/v1/decisions", http.HandlerFunc(s.decisions))
 	mux.Handle("/v1/plugins/{name}/{action}", only(http.MethodPost, s.act))
 	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -45,16 +45,35 @@ func (s *server) handler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerFrom(r.Context())
-		if !p.allowed {
-			s.opts.Denied(Denial{UID: p.uid, PID: int(p.pid), Method: r.Method, Path: r.URL.Path})
-			answerError(w, httpError{http.StatusForbidden, ErrorReply{
-				Error: fmt.Sprintf("uid %d may not use the admin socket", p.uid), Hints: []string{"run this as root"},
-			}})
-			return
+		_, pattern := mux.Handler(r)
+		switch needs := roleFor(pattern); {
+		case p.role == RoleNone:
+			s.deny(w, r, p, fmt.Sprintf("uid %d may not use the admin socket", p.uid), "run this as root")
+		case p.role < needs:
+			s.deny(w, r, p, fmt.Sprintf("uid %d has the role %s, and this needs %s", p.uid, p.role, needs),
+				"run this as root, or have the platform team add you to spec.admin.roles."+needs.String())
+		default:
+			r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
+			mux.ServeHTTP(w, r)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
-		mux.ServeHTTP(w, r)
 	})
+}
+
+// roleFor returns the role that a path needs. What is not named here needs RoleAdmin, so that a path that is forgotten is closed and not open.
+func roleFor(pattern string) Role {
+	switch pattern {
+	case "/", "/v1/status", "/v1/missed", "/v1/decisions":
+		return RoleView
+	case "/v1/plugins/{name}/{action}":
+		return RoleOperate
+	default: // the bypass, for one: it is about every team's plugins
+		return RoleAdmin
+	}
+}
+
+func (s *server) deny(w http.ResponseWriter, r *http.Request, p peer, why, hint string) {
+	s.opts.Denied(Denial{UID: p.uid, PID: int(p.pid), Method: r.Method, Path: r.URL.Path})
+	answerError(w, httpError{http.StatusForbidden, ErrorReply{Error: why, Hints: []string{hint}}})
 }
 
 // only answers requests with the method.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type running struct {
 	stop     func() // ends it, and returns when Serve has
 	denied   chan Denial
 	problems chan string
+	role     func(Role) // gives those who are admitted another one
 }
 
 func start(t *testing.T, api API, l limits, admits ...uint32) *running {
@@ -61,7 +63,16 @@ func start(t *testing.T, api API, l limits, admits ...uint32) *running {
 			default: // a test that asks again and again looks at the first ones
 			}
 		},
-	}, l, admits)
+	}, l)
+	var now atomic.Int32
+	now.Store(int32(RoleAdmin))
+	r.role = func(role Role) { now.Store(int32(role)) }
+	s.role = func(uid uint32, _ []uint32) Role {
+		if slices.Contains(admits, uid) {
+			return Role(now.Load())
+		}
+		return RoleNone
+	}
 	go func() { ended <- s.serve(ctx, r.socket) }()
 	select {
 	case <-up:

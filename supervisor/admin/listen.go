@@ -18,6 +18,10 @@ const (
 	// folderMode and socketMode keep everybody out but the supervisor's own user and root.
 	folderMode fs.FileMode = 0o700
 	socketMode fs.FileMode = 0o600
+	// passMode, groupMode and openMode let those in who have a role.
+	passMode  fs.FileMode = 0o711
+	groupMode fs.FileMode = 0o660
+	openMode  fs.FileMode = 0o666
 	// writableByOthers is the write permission of the group and of everybody.
 	writableByOthers fs.FileMode = 0o022
 	// probeLimit bounds the question whether somebody answers on a socket file that is already there; on one host connect takes microseconds.
@@ -45,11 +49,19 @@ type socketFile struct {
 }
 
 // listen makes the folder if it does not exist, and the socket in it.
-func listen(ctx context.Context, path string) (*socketFile, error) {
+func listen(ctx context.Context, path string, roles Roles) (*socketFile, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
-	if err := prepareFolder(filepath.Dir(path)); err != nil {
+	mode, folder := socketMode, folderMode
+	gid, others := roles.reach()
+	switch {
+	case others:
+		mode, folder = openMode, passMode
+	case gid >= 0:
+		mode, folder = groupMode, passMode
+	}
+	if err := prepareFolder(filepath.Dir(path), folder); err != nil {
 		return nil, err
 	}
 	if err := removeStale(ctx, path); err != nil {
@@ -62,7 +74,13 @@ func listen(ctx context.Context, path string) (*socketFile, error) {
 	l.SetUnlinkOnClose(false) // Close looks first whether the file is still ours
 	s := &socketFile{UnixListener: l, path: path}
 	// Until here the mode is what the umask left. Nobody gains by that: whoever connects is asked for by SO_PEERCRED.
-	if err := os.Chmod(path, socketMode); err != nil {
+	if gid >= 0 && !others {
+		if err := os.Lchown(path, -1, gid); err != nil {
+			_ = l.Close()
+			return nil, fmt.Errorf("give %q to gid %d, which has a role: %w", path, gid, errnoOf(err))
+		}
+	}
+	if err := os.Chmod(path, mode); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("set the mode of %q: %w", path, errnoOf(err))
 	}
@@ -82,8 +100,8 @@ func (s *socketFile) Close() error {
 }
 
 // prepareFolder makes the folder, and refuses one in which others could replace the socket.
-func prepareFolder(folder string) error {
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+func prepareFolder(folder string, mode fs.FileMode) error {
+	if err := os.MkdirAll(folder, mode); err != nil {
 		return fmt.Errorf("create the folder of the admin socket %q: %w", folder, errnoOf(err))
 	}
 	info, err := os.Stat(folder)

@@ -4,42 +4,69 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // peer is who is on the other end, as of its connect.
 type peer struct {
-	uid     uint32
-	pid     int32 // 0 when it is in a pid namespace that we do not see
-	allowed bool
+	uid  uint32
+	gids []uint32 // its group and its supplementary groups
+	pid  int32    // 0 when it is in a pid namespace that we do not see
+	role Role
 }
 
-// peerOf asks the kernel who connected (SO_PEERCRED, unix(7)).
+// peerOf asks the kernel who connected, as of the connect: SO_PEERCRED for user and group, SO_PEERGROUPS for the supplementary groups (unix(7); Linux 4.13).
 func peerOf(c *net.UnixConn) (peer, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return peer{}, fmt.Errorf("ask for the peer's credentials: %w", err)
 	}
 	var cred *unix.Ucred
+	var groups []uint32
 	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		if cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); credErr == nil {
+			groups = peerGroups(fd)
+		}
+	}); err != nil {
 		return peer{}, fmt.Errorf("ask for the peer's credentials: %w", err)
 	}
 	if credErr != nil {
 		return peer{}, fmt.Errorf("ask for the peer's credentials: %w", credErr)
 	}
-	return peer{uid: cred.Uid, pid: cred.Pid}, nil
+	return peer{uid: cred.Uid, gids: append([]uint32{cred.Gid}, groups...), pid: cred.Pid}, nil
 }
 
-// gate accepts connections, finds out who is there, and keeps their number within the limits. Those who may ask and those who may not have slots of their own.
+// maxGroups is how many supplementary groups a process may have (NGROUPS_MAX, limits.h).
+const maxGroups = 65536
+
+// peerGroups returns the supplementary groups; none when the kernel cannot tell, which gives less and never more.
+func peerGroups(fd uintptr) []uint32 {
+	groups := make([]uint32, 32)
+	for {
+		size := uint32(len(groups) * 4) //nolint:gosec // bounded by maxGroups
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // x/sys has no function for an option that is a list of numbers
+		switch {
+		case errno == 0 && int(size/4) <= len(groups):
+			return groups[:size/4]
+		case errno == unix.ERANGE && len(groups) < maxGroups:
+			groups = make([]uint32, min(2*len(groups), maxGroups))
+		default:
+			return nil
+		}
+	}
+}
+
+// gate accepts connections, finds out who is there, and keeps their number within the limits. Admins, those with lower roles, and those who may not ask have slots of their own.
 type gate struct {
 	*socketFile
-	admits       []uint32 // uids
-	ours, others chan struct{}
-	problem      func(string)
+	role                    func(uid uint32, gids []uint32) Role
+	admins, members, others chan struct{}
+	problem                 func(string)
 }
 
 // Accept returns the next connection, a *peerConn. One above the limit, or whose peer is unknown, is closed at once.
@@ -55,10 +82,14 @@ func (g *gate) Accept() (net.Conn, error) {
 			g.problem(err.Error())
 			continue
 		}
-		p.allowed = slices.Contains(g.admits, p.uid)
+		p.role = g.role(p.uid, p.gids)
 		slots := g.others
-		if p.allowed {
-			slots = g.ours
+		switch p.role {
+		case RoleAdmin:
+			slots = g.admins
+		case RoleView, RoleOperate:
+			slots = g.members
+		case RoleNone:
 		}
 		select {
 		case slots <- struct{}{}:

@@ -49,10 +49,10 @@ func TestAPeerThatMayNotAskIsToldSoAndReported(t *testing.T) {
 
 func TestARequestWithoutAPeerMayDoNothing(t *testing.T) {
 	t.Parallel()
-	if p := peerFrom(t.Context()); p.allowed {
+	if p := peerFrom(t.Context()); p.role != RoleNone {
 		t.Error("nobody is allowed")
 	}
-	if ctx := withPeer(t.Context(), nil); peerFrom(ctx).allowed {
+	if ctx := withPeer(t.Context(), nil); peerFrom(ctx).role != RoleNone {
 		t.Error("a connection of another kind is allowed")
 	}
 }
@@ -83,7 +83,7 @@ func TestThePeerOfAConnectionIsTheProcessThatConnected(t *testing.T) {
 	if !ok {
 		t.Fatalf("a %T", c)
 	}
-	if p, err := peerOf(unixConn); err != nil || p.uid != me() || int(p.pid) != os.Getpid() || p.allowed {
+	if p, err := peerOf(unixConn); err != nil || p.uid != me() || int(p.pid) != os.Getpid() || p.role != RoleNone {
 		t.Errorf("peer %+v, %v", p, err)
 	}
 	_ = c.Close()

@@ -8,7 +8,6 @@ import (
 	"log" //nolint:depguard // http.Server takes its complaints nowhere else; they go to Options.Problem
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ type Options struct {
 	Denied func(Denial)
 	// Problem is told, in one line, of what went wrong and cost nothing but a connection.
 	Problem func(text string)
+	// Roles say who may do what. The zero value: root and the user of this process everything, others nothing.
+	Roles Roles
 }
 
 // Denial is a request that was answered with 403.
@@ -40,7 +41,7 @@ type limits struct {
 	grace time.Duration // for requests that run when Serve is told to end
 	body  int64         // bytes of a request's body
 	head  int           // bytes of a request's head
-	ours  int           // connections of peers that may ask
+	ours  int           // connections of admins, and as many of peers with lower roles
 	other int           // connections of peers that may not
 	tails int           // streams that follow something at once
 }
@@ -56,7 +57,7 @@ func defaultLimits() limits {
 // folder belongs to or can be written by others, when something that is not a socket is in the way, and when somebody answers there already. A folder that does not exist is made with mode 0700; a
 // stale socket is replaced.
 func Serve(ctx context.Context, socketPath string, api API, o Options) error {
-	s := newServer(api, o, defaultLimits(), []uint32{0, uint32(os.Geteuid())}) //nolint:gosec // a uid fits: it is one of uid_t
+	s := newServer(api, o, defaultLimits())
 	return s.serve(ctx, socketPath)
 }
 
@@ -65,11 +66,11 @@ type server struct {
 	api    API
 	opts   Options
 	limits limits
-	admits []uint32
+	role   func(uid uint32, gids []uint32) Role
 	tails  chan struct{} // a slot for each stream
 }
 
-func newServer(api API, o Options, l limits, admits []uint32) *server {
+func newServer(api API, o Options, l limits) *server {
 	if o.Listening == nil {
 		o.Listening = func() {}
 	}
@@ -79,11 +80,11 @@ func newServer(api API, o Options, l limits, admits []uint32) *server {
 	if o.Problem == nil {
 		o.Problem = func(string) {}
 	}
-	return &server{api: api, opts: o, limits: l, admits: admits, tails: make(chan struct{}, l.tails)}
+	return &server{api: api, opts: o, limits: l, role: o.Roles.of, tails: make(chan struct{}, l.tails)}
 }
 
 func (s *server) serve(ctx context.Context, path string) error {
-	socket, err := listen(ctx, path)
+	socket, err := listen(ctx, path, s.opts.Roles)
 	if err != nil {
 		return err
 	}
@@ -111,8 +112,8 @@ func (s *server) serve(ctx context.Context, path string) error {
 	go func() {
 		defer close(served)
 		serveErr = srv.Serve(&gate{
-			socketFile: socket, admits: s.admits, problem: s.opts.Problem,
-			ours: make(chan struct{}, s.limits.ours), others: make(chan struct{}, s.limits.other),
+			socketFile: socket, role: s.role, problem: s.opts.Problem, admins: make(chan struct{}, s.limits.ours),
+			members: make(chan struct{}, s.limits.ours), others: make(chan struct{}, s.limits.other),
 		})
 	}()
 	s.opts.Listening()
