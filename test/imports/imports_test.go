@@ -43,7 +43,7 @@ var others = []struct {
 	only   []string
 	reason string
 }{
-	{"os/exec", []string{"isolation", "cmd", "test"}, "processes are started in one place, with everything that place takes care of"},
+	{"os/exec", []string{"isolation", "cmd", "test", "plugins/chaos"}, "processes are started in one place, with everything that place takes care of; the chaos plugin misbehaves on purpose"},
 	{"github.com/hashicorp/go-plugin", []string{"isolation", "plugins"}, "its types stay behind Instance and the SDK"},
 	{"github.com/sony/gobreaker", []string{"breaker"}, "its traps (callbacks under its mutex, a half-open that never expires) are handled in one place"},
 	{"github.com/containerd/nri/pkg/adaptation", []string{"supervisor/merge", "cmd", "test"}, "its mutations and process-wide timeouts are handled in one place"},
