@@ -30,6 +30,8 @@ RUN ?= .
 FUZZTIME ?= 10s
 # The second of the two builds of the NRI library that have to pass.
 NO_WASM := nri_no_wasm
+# The tag of tests that need root.
+ROOT := root
 
 define stage
 @printf '\n==> %s\n' '$(strip $(1))'; \
@@ -82,6 +84,7 @@ TARGETS += fmt
 .PHONY: lint
 lint: $(LINTER) ## go vet with and without the tag nri_no_wasm, golangci-lint
 	$(call stage,vet,$(GO) vet -buildvcs=false $(PKG))
+	$(call stage,vet $(ROOT),$(GO) vet -buildvcs=false -tags $(ROOT) $(PKG))
 	$(call stage,vet $(NO_WASM),$(GO) vet -buildvcs=false -tags $(NO_WASM) $(PKG))
 	$(call stage,golangci-lint,$(LINTER) run --allow-parallel-runners $(PKG))
 TARGETS += lint
@@ -132,6 +135,11 @@ e2e: ## beside a real containerd that creates real containers; needs root, build
 TARGETS += e2e
 endif
 
+.PHONY: isolation
+isolation: ## hostile plugins against their confinement, as root
+	$(call stage,isolation,$(GO_TEST) -count=1 -tags $(ROOT) ./test/isolation)
+TARGETS += isolation
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	$(call stage,fuzz,bash tools/fuzz.sh $(FUZZTIME))
@@ -176,3 +184,6 @@ ci: ## all checks, one after the other; the first that fails ends it
 	done; \
 	printf '\nci: %s: all passed in %d s\n' '$(CI_STAGES)' $$SECONDS
 TARGETS += ci
+
+# As root: .ci/run is.
+CI_STAGES += isolation

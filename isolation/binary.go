@@ -11,14 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // binary is an executable that was checked.
 type binary struct {
-	path string   // what to execute
-	file *os.File // the pinned file, which path names by its descriptor; else nil
+	path   string   // what to execute
+	file   *os.File // the file that was checked; nil if it was neither pinned nor to be executed by the stage
+	script bool     // its interpreter reads it again, by its path
 }
 
 func (b binary) close() {
@@ -29,8 +31,8 @@ func (b binary) close() {
 
 // openBinary checks that path is a program that may be executed, and, with a pin, that its content is the pinned one. A
 // pinned program is executed through the descriptor that was hashed, so that it cannot be exchanged in between; its name
-// in ps is then the descriptor's number.
-func openBinary(path, pin string) (binary, error) {
+// in ps is then the descriptor's number. A program that is to be confined is left open, for the stage; a program open, for the stage.
+func openBinary(path, pin string, c *Confinement) (binary, error) {
 	if !filepath.IsAbs(path) {
 		return binary{}, fmt.Errorf("check %q: not an absolute path", path)
 	}
@@ -38,10 +40,13 @@ func openBinary(path, pin string) (binary, error) {
 	if err != nil {
 		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
 	}
-	if err := checkMode(path, info); err != nil {
+	if err := c.checkFile(path, info); err != nil {
 		return binary{}, err
 	}
 	if pin == "" {
+		if c.staged() {
+			return keepBinary(path, c)
+		}
 		return binary{path: path}, nil
 	}
 	want, err := hex.DecodeString(pin)
@@ -52,16 +57,43 @@ func openBinary(path, pin string) (binary, error) {
 	if err != nil {
 		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
 	}
-	if err := checkPin(f, want); err != nil {
+	if err := checkPin(f, want, c); err != nil {
 		return binary{}, errors.Join(fmt.Errorf("check %q: %w", path, err), f.Close())
 	}
 	return binary{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), file: f}, nil
 }
 
-// checkMode refuses what cannot be executed, and what would gain privileges by being executed: that also clears the
-// parent-death signal.
-func checkMode(path string, info fs.FileInfo) error {
+// keepBinary opens a program that is not pinned. What was opened is checked once more: it may be another file by now.
+func keepBinary(path string, c *Confinement) (binary, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) { // it may be executed and not read
+		f, err = os.OpenFile(path, unix.O_PATH, 0)
+	}
+	if err != nil {
+		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = c.checkFile(path, info)
+	}
+	if err != nil {
+		return binary{}, errors.Join(err, f.Close())
+	}
+	return binary{path: path, file: f, script: isScript(f)}, nil
+}
+
+func isScript(f *os.File) bool {
+	head := make([]byte, 2)
+	n, err := f.ReadAt(head, 0)
+	return err == nil && n == 2 && string(head) == "#!"
+}
+
+// checkFile refuses what cannot be executed, what would gain privileges by being executed, which also clears the parent-death
+// signal, and what others can change.
+func (c *Confinement) checkFile(path string, info fs.FileInfo) error {
+	const writableByOthers fs.FileMode = 0o022
 	mode := info.Mode()
+	owner, owned := info.Sys().(*syscall.Stat_t)
 	switch {
 	case mode.IsDir():
 		return fmt.Errorf("check %q: a directory, not a program", path)
@@ -69,6 +101,12 @@ func checkMode(path string, info fs.FileInfo) error {
 		return fmt.Errorf("check %q: not a regular file (%s)", path, mode.Type())
 	case mode&0o111 == 0:
 		return fmt.Errorf("check %q: not executable (mode %#o): chmod +x it", path, mode.Perm())
+	case c.TrustFile && mode&writableByOthers != 0:
+		return fmt.Errorf("check %q: others can write it (mode %#o): chmod go-w it, or set fileTrust: off", path, mode.Perm())
+	case c.TrustFile && owned && owner.Uid != 0 && int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("check %q: it belongs to user %d, who is neither root nor this one: chown root it, or set fileTrust: off", path, owner.Uid)
+	case c.Setuid:
+		return nil
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
 		return fmt.Errorf("check %q: setuid or setgid programs are refused: chmod ug-s it", path)
 	}
@@ -78,16 +116,15 @@ func checkMode(path string, info fs.FileInfo) error {
 	return nil
 }
 
-func checkPin(f *os.File, want []byte) error {
+func checkPin(f *os.File, want []byte, c *Confinement) error {
 	before, err := f.Stat()
 	if err != nil {
 		return pathCause(err)
 	}
-	if err := checkMode(f.Name(), before); err != nil {
+	if err := c.checkFile(f.Name(), before); err != nil {
 		return err
 	}
-	head := make([]byte, 2)
-	if n, err := f.ReadAt(head, 0); err == nil && n == 2 && string(head) == "#!" {
+	if isScript(f) {
 		return errors.New("a script cannot be pinned, its interpreter reads it again: pin a compiled program, or leave sha256 empty")
 	}
 	h := sha256.New()

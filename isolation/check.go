@@ -22,6 +22,9 @@ func (s *Spec) check() error {
 	if !filepath.IsAbs(s.RunDir) {
 		return fmt.Errorf("check run directory %q: not an absolute path", s.RunDir)
 	}
+	if err := s.Confine.check(s.Host); err != nil {
+		return err
+	}
 	switch s.LogLevel {
 	case "", levelTrace, levelDebug, levelInfo, levelWarn, levelError:
 	default:

@@ -4,6 +4,9 @@
 //
 //   - the process: executing it in a session and process group of its own, with a clean environment, /dev/null as its
 //     input, the NRI socket as descriptor 3 and no other inherited descriptor; killing the whole group; reaping;
+//   - its confinement: a cgroup of its own with its limits, made by [Host]; whatever else [Confinement] names is applied by the
+//     stage, our own executable, which becomes the plugin's process and is replaced by the plugin;
+//   - the guardian, a process of our own executable that kills the cgroups of a supervisor that died;
 //   - its output: both pipes are drained for as long as the process lives, cut into lines, limited and sanitized;
 //   - the go-plugin client of a plugin that is built with the SDK (no go-plugin type leaves this package);
 //   - the runtime side of the plugin's NRI connection: registration, configuration, synchronization in parts, the events
@@ -24,7 +27,8 @@
 //   - All methods of an Instance are safe for concurrent use. Calls through [Instance.Plugin] are not serialized here.
 //   - [Spec.OnOutput] is called one line at a time, in the order of the lines of each stream. [Spec.OnUpdate] may be called
 //     concurrently; never before the plugin registered. Neither is called after [Instance.Done] is closed.
-//   - The order at the end is: process reaped, its group killed, connection closed, output drained, directory removed, Done.
+//   - The order at the end is: process reaped, its group and its cgroup killed, connection closed, output drained, cgroup and
+//     directory removed, Done.
 //
 // # Failure model
 //

@@ -16,7 +16,7 @@ const (
 	ReasonExitCode Reason = "exit_code"
 	// ReasonSignal is the end by a signal that did not come from here.
 	ReasonSignal Reason = "signal"
-	// ReasonOOM is the end by the kernel's out-of-memory killer. It needs a cgroup to be told from ReasonSignal.
+	// ReasonOOM is the end by the kernel's out-of-memory killer. It needs a cgroup with the memory controller to be told from ReasonSignal.
 	ReasonOOM Reason = "oom"
 	// ReasonHung is a kill because a call did not return.
 	ReasonHung Reason = "hung"
@@ -79,6 +79,8 @@ const (
 	PhaseBinary Phase = "binary"
 	// PhaseRunDir is the private directory.
 	PhaseRunDir Phase = "run_dir"
+	// PhaseSandbox is confining the process before the plugin is executed in it.
+	PhaseSandbox Phase = "sandbox"
 	// PhaseExec is executing the process.
 	PhaseExec Phase = "exec"
 	// PhaseHandshake is go-plugin's handshake.

@@ -35,6 +35,8 @@ type Description struct {
 type Instance struct {
 	spec    Spec // with defaults
 	dir     *runDir
+	leaf    *cgroupLeaf // nil: none
+	user    *User       // nil: the supervisor's
 	conn    *nriConn
 	plane   *controlPlane // nil for protocol NRI
 	out     *output
@@ -48,9 +50,11 @@ type Instance struct {
 
 	mu      sync.Mutex     // guards the rest
 	proc    *process       // nil until executed
+	reduced []string       // parts of the profile that this host cannot apply
 	cause   Reason         // why it is being ended; empty: nobody asked for it
 	ending  bool           // the process is gone: no new helper may start
 	helpers sync.WaitGroup // goroutines that talk to the plugin; no Add once ending is set
+	oom     bool           // the kernel killed something of it for want of memory
 	exit    Exit
 }
 
@@ -136,6 +140,14 @@ func (i *Instance) Exit() Exit {
 	return e
 }
 
+// Reduced names the optional parts of the Confinement that could not be applied on this host, each with the reason. It does not
+// change after Start.
+func (i *Instance) Reduced() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string(nil), i.reduced...)
+}
+
 func (i *Instance) process() *process {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -167,6 +179,12 @@ func (i *Instance) supervise(p *process, started <-chan struct{}) {
 		i.plane.close()
 	}
 	i.helpers.Wait()
+	if i.leaf != nil {
+		i.mu.Lock()
+		i.oom = i.leaf.oomKills() > 0
+		i.mu.Unlock()
+		_ = i.leaf.remove() // what cannot be removed is swept by the next supervisor
+	}
 	_ = i.dir.remove() // what cannot be removed is swept by the next start
 	i.finish(p)
 }
@@ -199,6 +217,9 @@ func (i *Instance) finish(p *process) {
 		if ws, ok := p.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			i.exit.Signal = ws.Signal()
 			reason = ReasonSignal
+			if i.oom && ws.Signal() == syscall.SIGKILL {
+				reason = ReasonOOM
+			}
 		}
 		if i.exit.Code == 0 {
 			reason = ReasonClean

@@ -19,6 +19,7 @@ type process struct {
 	pid     int
 	started time.Time
 	exited  chan struct{} // closed when the process is reaped; state and ended are set before
+	leaf    *cgroupLeaf   // nil: none
 
 	mu     sync.Mutex // guards reaped, and so the validity of pid and group
 	reaped bool
@@ -28,10 +29,14 @@ type process struct {
 }
 
 // startProcess executes cmd in a session and process group of its own, to be killed when this process dies, without core
-// dumps. cmd's SysProcAttr is set here. cmd.ExtraFiles become descriptors 3 and up; no other descriptor is inherited.
-func startProcess(cmd *exec.Cmd) (*process, error) {
+// dumps. cmd's SysProcAttr is set here. cmd.ExtraFiles become descriptors 3 and up; no other descriptor is inherited. The
+// process begins its life in the leaf, if there is one.
+func startProcess(cmd *exec.Cmd, leaf *cgroupLeaf) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	p := &process{exited: make(chan struct{})}
+	if leaf != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(leaf.fd.Fd())
+	}
+	p := &process{exited: make(chan struct{}), leaf: leaf}
 	result := make(chan error)
 	go func() {
 		// Unlocked only when the child is reaped: until then nothing may end this thread.
@@ -84,6 +89,9 @@ func (p *process) reap(proc *os.Process) {
 	}
 	p.mu.Lock()
 	_ = unix.Kill(-p.pid, unix.SIGKILL) // ESRCH cannot be: the leader is a zombie
+	if p.leaf != nil {
+		p.leaf.kill() // and what left the group
+	}
 	state, err := proc.Wait()
 	if err == nil {
 		p.state = state
@@ -94,10 +102,14 @@ func (p *process) reap(proc *os.Process) {
 	close(p.exited)
 }
 
-// signal sends sig to the group, unless the process is reaped and the number may be somebody else's.
+// signal sends sig to the group, unless the process is reaped and the number may be somebody else's. SIGKILL reaches everything
+// in the cgroup as well.
 func (p *process) signal(sig unix.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if sig == unix.SIGKILL && p.leaf != nil {
+		p.leaf.kill()
+	}
 	if !p.reaped {
 		_ = unix.Kill(-p.pid, sig) // fails only if the group is gone
 	}

@@ -38,7 +38,8 @@ func newRunDir(ctx context.Context, base, name string) (_ *runDir, err error) {
 		return nil, fmt.Errorf("create directory in %q: socket paths would have %d bytes, the limit is %d: use a shorter runDir or plugin name",
 			parent, n, maxSocketPath)
 	}
-	if err := os.MkdirAll(parent, 0o700); err != nil {
+	// A plugin with a user of its own passes through these to its own one, and can list none of them.
+	if err := os.MkdirAll(parent, 0o711); err != nil { //nolint:gosec // as above
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	// Held while siblings are swept and the new directory is not yet locked itself.
@@ -62,6 +63,17 @@ func newRunDir(ctx context.Context, base, name string) (_ *runDir, err error) {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	return &runDir{path: path, lock: lock}, nil
+}
+
+// giveTo makes the directory the user's.
+func (d *runDir) giveTo(u *User) error {
+	if u == nil {
+		return nil
+	}
+	if err := d.lock.Chown(int(u.UID), int(u.GID)); err != nil {
+		return fmt.Errorf("give directory to user %d: %w", u.UID, err)
+	}
+	return nil
 }
 
 // sweep removes the directories in parent that no living incarnation holds.

@@ -38,6 +38,10 @@ type Spec struct {
 	// RunDir is the supervisor's run directory, an absolute path. The incarnation gets a private folder (mode 0700) at
 	// RunDir/plugins/NAME/ID, which is its working directory and HOME and is removed when it ends.
 	RunDir string
+	// Host is what all incarnations share. Nil: the process gets no cgroup and is executed directly, without Confine.
+	Host *Host
+	// Confine says what the process may use and do.
+	Confine Confinement
 	// LogLevel is the level the plugin should log at: trace, debug, info, warn or error; empty means info. Only plugins
 	// built with the SDK know it.
 	LogLevel string

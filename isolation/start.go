@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notStarted(PhaseExec, err)
 	}
-	bin, err := openBinary(s.Path, s.SHA256)
+	bin, err := openBinary(s.Path, s.SHA256, &s.Confine)
 	if err != nil {
 		return nil, notStarted(PhaseBinary, err)
 	}
@@ -39,19 +40,36 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 	if err != nil {
 		return nil, notStarted(PhaseRunDir, err)
 	}
+	who, err := s.Host.userOf(&s)
+	if err == nil {
+		err = dir.giveTo(who)
+	}
+	if err != nil {
+		return nil, notStarted(PhaseSandbox, errors.Join(err, dir.remove()))
+	}
+	leaf, reduced, err := s.Host.newLeaf(s.Name+"."+filepath.Base(dir.path), &s.Confine)
+	if err != nil {
+		return nil, notStarted(PhaseSandbox, errors.Join(err, dir.remove()))
+	}
+	undo := func(err error) *StartError {
+		return notStarted(PhaseExec, errors.Join(err, leaf.remove(), dir.remove()))
+	}
 	local, peer, err := socketPair()
 	if err != nil {
-		return nil, notStarted(PhaseExec, errors.Join(err, dir.remove()))
+		return nil, undo(err)
 	}
 	defer func() { _ = peer.Close() }()        // usually closed long before
 	conn, err := newNRIConn(local, s.OnUpdate) //nolint:contextcheck // the connection outlives the start
 	if err != nil {
-		return nil, notStarted(PhaseExec, errors.Join(err, dir.remove()))
+		return nil, undo(err)
 	}
 	s.StopGrace = s.StopGrace.withDefaults()
 	i := &Instance{
-		spec: s, dir: dir, conn: conn, out: &output{sink: s.OnOutput},
+		spec: s, dir: dir, leaf: leaf, user: who, conn: conn, out: &output{sink: s.OnOutput},
 		drained: make(chan struct{}), done: make(chan struct{}),
+	}
+	if reduced != "" {
+		i.reduced = append(i.reduced, reduced)
 	}
 	phase, err := i.start(ctx, bin, peer)
 	if err == nil {
@@ -69,7 +87,7 @@ func notStarted(phase Phase, err error) *StartError {
 func (i *Instance) start(ctx context.Context, bin binary, peer *os.File) (Phase, error) {
 	started := make(chan struct{})
 	defer close(started)
-	execute := func(env []string) (*process, error) { return i.execute(bin, peer, env, started) }
+	execute := func(env []string) (*process, error) { return i.execute(ctx, bin, peer, env, started) }
 	if i.spec.Protocol == NRI {
 		p, err := execute(nil)
 		if err != nil {
@@ -149,7 +167,7 @@ func (i *Instance) awaitRegistration(ctx context.Context, p *process) error {
 }
 
 // execute starts the process with its pipes and everything that watches it.
-func (i *Instance) execute(bin binary, peer *os.File, env []string, started <-chan struct{}) (*process, error) {
+func (i *Instance) execute(ctx context.Context, bin binary, peer *os.File, env []string, started <-chan struct{}) (*process, error) {
 	stdout, stdoutW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -158,16 +176,21 @@ func (i *Instance) execute(bin binary, peer *os.File, env []string, started <-ch
 	if err != nil {
 		return nil, errors.Join(err, stdout.Close(), stdoutW.Close())
 	}
-	p, err := startProcess(&exec.Cmd{
-		Path: bin.path, Args: append([]string{i.spec.Path}, i.spec.Args...),
-		Env: i.environment(env), Dir: i.dir.path,
-		Stdout: stdoutW, Stderr: stderrW, // os/exec opens /dev/null as stdin
-		ExtraFiles: []*os.File{peer}, // becomes descriptor 3
-	})
+	cmd := &exec.Cmd{Path: bin.path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env)}
+	var stage *stage
+	if i.spec.Confine.staged() {
+		if cmd, stage, err = i.newStage(bin, env); err != nil {
+			return nil, errors.Join(err, stdout.Close(), stdoutW.Close(), stderr.Close(), stderrW.Close())
+		}
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = i.dir.path, stdoutW, stderrW // os/exec opens /dev/null as stdin
+	cmd.ExtraFiles = append([]*os.File{peer}, cmd.ExtraFiles...)   // becomes descriptor 3
+	p, err := startProcess(cmd, i.leaf)
 	// The other ends belong to the process alone, so that we see when it closes them.
 	err = errors.Join(err, stdoutW.Close(), stderrW.Close(), peer.Close())
+	stage.started()
 	if p == nil {
-		return nil, errors.Join(err, stdout.Close(), stderr.Close())
+		return nil, errors.Join(err, stage.close(), stdout.Close(), stderr.Close())
 	}
 	i.mu.Lock()
 	i.proc = p
@@ -179,6 +202,9 @@ func (i *Instance) execute(bin binary, peer *os.File, env []string, started <-ch
 	}
 	i.drain(stdout, stderr)
 	go i.supervise(p, started)
+	if stage != nil && err == nil {
+		err = i.awaitStage(ctx, stage, p)
+	}
 	return p, err
 }
 

@@ -24,7 +24,15 @@ func (i *Instance) startFailed(phase Phase, took time.Duration, cause error) *St
 	e := &StartError{Phase: phase, Exit: Exit{Reason: ReasonStartFailed, Code: -1}}
 	if i.process() == nil {
 		i.conn.close()
+		if i.leaf != nil {
+			cause = errors.Join(cause, i.leaf.remove())
+		}
 		e.Err = errors.Join(cause, i.dir.remove())
+		return e
+	}
+	if staged, ok := errors.AsType[*stageError](cause); ok { // the plugin itself was never executed
+		i.Kill(ReasonStartFailed)
+		e.Phase, e.Err = staged.phase, cause
 		return e
 	}
 	e.Exit = i.Kill(ReasonStartFailed)

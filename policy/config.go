@@ -64,6 +64,11 @@ type Plugin struct {
 	Index string
 	// Spec is the manifest with defaults filled in. It is to be read only.
 	Spec PluginSpec
+	// ProfileWritten says that somebody chose sandbox.profile, in the manifest or in the defaults: all of it is applied, or the plugin
+	// does not start.
+	ProfileWritten bool
+	// NetworkWritten says that somebody chose sandbox.network; else it is the profile's.
+	NetworkWritten bool
 	// File and Line say where the manifest starts.
 	File string
 	Line int

@@ -160,11 +160,11 @@ type SandboxSpec struct {
 	SupplementalGroups []string `json:"supplementalGroups,omitzero"`
 	// Capabilities changes the profile's set.
 	Capabilities CapabilitiesSpec `json:"capabilities"`
-	// Network is host or none.
+	// Network is host or none. Left out: host, and none with the profile strict.
 	Network Network `json:"network"`
-	// ReadOnlyPaths are added to what can be read.
+	// ReadOnlyPaths can be read and not written; strict hides all that is neither the system's nor listed.
 	ReadOnlyPaths []string `json:"readOnlyPaths,omitzero"`
-	// ReadWritePaths are added to what can be written.
+	// ReadWritePaths can be written to, whatever the profile protects.
 	ReadWritePaths []string `json:"readWritePaths,omitzero"`
 	// Seccomp is default or unconfined.
 	Seccomp Seccomp `json:"seccomp"`
@@ -172,8 +172,8 @@ type SandboxSpec struct {
 
 // CapabilitiesSpec changes a profile's set of capabilities.
 type CapabilitiesSpec struct {
-	// Add lists capability names.
+	// Add lists capability names, without CAP_. It comes after drop.
 	Add []string `json:"add,omitzero"`
-	// Drop lists capability names.
+	// Drop lists capability names, without CAP_, or ALL.
 	Drop []string `json:"drop,omitzero"`
 }

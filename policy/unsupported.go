@@ -31,17 +31,6 @@ func unsupported(kind string) []unsupportedField {
 	}
 	return []unsupportedField{
 		{path: "spec.updateStrategy.type", missing: "a choice of update strategy"},
-		{path: "spec.resources", missing: "resource limits"},
-		{path: "spec.sandbox.profile", allowed: []string{string(ProfileNone)}, missing: "any sandbox profile but none and standard"},
-		{path: "spec.sandbox.user", missing: "a user of the plugin's own"},
-		{path: "spec.sandbox.group", missing: "a group of the plugin's own"},
-		{path: "spec.sandbox.supplementalGroups", missing: "supplemental groups"},
-		{path: "spec.sandbox.capabilities.add", missing: "a choice of capabilities"},
-		{path: "spec.sandbox.capabilities.drop", missing: "a choice of capabilities"},
-		{path: "spec.sandbox.network", missing: "a network of the plugin's own"},
-		{path: "spec.sandbox.readOnlyPaths", missing: "a choice of paths"},
-		{path: "spec.sandbox.readWritePaths", missing: "a choice of paths"},
-		{path: "spec.sandbox.seccomp", missing: "a choice of system call filter"},
 	}
 }
 

@@ -19,18 +19,7 @@ func notDefault(kind string) map[string]string {
 		}
 	}
 	return map[string]string{
-		"spec.updateStrategy.type":        "updateStrategy: {type: Recreate}",
-		"spec.resources":                  "resources: {limits: {pids: 64}}",
-		"spec.sandbox.profile":            "sandbox: {profile: strict}",
-		"spec.sandbox.user":               "sandbox: {user: nobody}",
-		"spec.sandbox.group":              "sandbox: {group: nogroup}",
-		"spec.sandbox.supplementalGroups": "sandbox: {supplementalGroups: [video]}",
-		"spec.sandbox.capabilities.add":   "sandbox: {capabilities: {add: [NET_ADMIN]}}",
-		"spec.sandbox.capabilities.drop":  "sandbox: {capabilities: {drop: [ALL]}}",
-		"spec.sandbox.network":            "sandbox: {network: none}",
-		"spec.sandbox.readOnlyPaths":      "sandbox: {readOnlyPaths: [/x]}",
-		"spec.sandbox.readWritePaths":     "sandbox: {readWritePaths: [/x]}",
-		"spec.sandbox.seccomp":            "sandbox: {seccomp: unconfined}",
+		"spec.updateStrategy.type": "updateStrategy: {type: Recreate}",
 	}
 }
 

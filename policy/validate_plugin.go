@@ -45,9 +45,8 @@ func (b *builder) buildPlugin(c *candidate) {
 	p.values = d.compileValueRules("spec.permissions", &p.Spec.Permissions)
 	p.rules = d.compileRules("spec.permissions.rules", p.Spec.Permissions.Rules, &b.cel)
 	d.rejectUnsupported(KindPlugin, "spec", p.Spec, defaultPluginSpec())
-	if p.Spec.Sandbox.Profile == ProfileStandard && d.written("spec.sandbox.profile") && !d.failedUnder("spec.sandbox.profile") {
-		d.warnf("spec.sandbox.profile", "", "this version starts the plugin with profile none; a later one confines it")
-	}
+	p.ProfileWritten, p.NetworkWritten = d.isWritten("spec.sandbox.profile"), d.isWritten("spec.sandbox.network")
+	d.validateSandbox("spec", &p.Spec)
 	b.applyTeam(d, p)
 	p.compile(b)
 	b.loadConfigData(d, p)

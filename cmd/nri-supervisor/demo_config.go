@@ -26,7 +26,7 @@ func (p demoPlace) pluginConfig(plugin string) string {
 }
 
 // demoSupervisor is the supervisor's document. Teams are granted what they need and nothing else. fileTrust is off because the demo's one binary is where somebody built it:
-// in a checkout that a group may write to, say.
+// in a checkout that a group may write to, say. Its plugins are not confined: they are its own, and tell it what they see by files in /tmp, of which a confined plugin has its own.
 const demoSupervisor = `apiVersion: nri-supervisor.dev/v1alpha1
 kind: Supervisor
 spec:
@@ -36,6 +36,7 @@ spec:
   stateDir: %q
   metrics: {address: "127.0.0.1:0"}
   fileTrust: "off"
+  defaults: {sandbox: {profile: none}}
   teams:
     ml-infra: {contact: "#ml-infra", permissions: {adjust: [Env]}}
     network: {contact: "#network", permissions: {adjust: [Env]}}

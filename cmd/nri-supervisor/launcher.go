@@ -16,8 +16,13 @@ import (
 // launcher joins the supervisor to package isolation.
 type launcher struct {
 	runDir string
-	files  fingerprints
-	docks  docks
+	host   *isolation.Host
+	// confine says what each plugin may do.
+	confine confinements
+	files   fingerprints
+	docks   docks
+	// reduced is told what of a profile cannot be applied on this host.
+	reduced func(plugin, team string, missing []string)
 }
 
 // Launch starts one incarnation of a plugin.
@@ -33,10 +38,14 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	if err != nil {
 		return nil, err
 	}
+	confine, err := l.confine.of(p)
+	if err != nil {
+		return nil, err
+	}
 	i, err := isolation.Start(ctx, isolation.Spec{
 		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,
 		SHA256: p.Spec.Exec.SHA256, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
-		OnUpdate: h.Update,
+		Host: l.host, Confine: confine, OnUpdate: h.Update,
 		OnOutput: func(line isolation.Line) {
 			h.Output(supervisor.OutputLine{
 				Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,
@@ -48,6 +57,9 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 			return nil, startError{se}
 		}
 		return nil, err
+	}
+	if missing := i.Reduced(); len(missing) > 0 {
+		l.reduced(p.Name, p.Team, missing)
 	}
 	return &incarnation{Instance: i, identity: l.identify(ctx, p, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
 
 // Exit codes, as for systemd and for scripts.
@@ -16,7 +18,13 @@ const (
 	exitUsage   = 2
 )
 
+// helperCommand is the argument with which this program calls itself; it is for nobody else and in no help.
+const helperCommand = "helper"
+
 func main() {
+	if args := os.Args[1:]; len(args) > 0 && args[0] == helperCommand {
+		os.Exit(isolation.RunHelper(args[1:])) // before anything that costs time: each start of a plugin waits for it
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr)) //nolint:gocritic // nothing is left to defer for

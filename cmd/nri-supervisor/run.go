@@ -120,8 +120,13 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	if !booted {
 		wait = min(wait, waitAfterRestart)
 	}
+	host, err := openHost(spec.RunDir, log)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
 	registry := prometheus.NewRegistry()
-	launch := &launcher{runDir: spec.RunDir}
+	launch := newLauncher(&spec, host, log)
 	defer launch.docks.close()
 	sup := supervisor.New(supervisor.Options{
 		Config: cfg, Launcher: launch, Sink: sink, Registry: registry, Version: version,

@@ -42,12 +42,12 @@ func (p *Process) Zombies() []int {
 	return out
 }
 
-// Children returns the supervisor's living children.
+// Children returns the supervisor's living children, but for its guardian.
 func (p *Process) Children() []int {
 	p.tb.Helper()
 	var out []int
 	for _, pid := range pids(p.tb) {
-		if st, parent := processState(pid); st != "Z" && parent == p.PID() {
+		if st, parent := processState(pid); st != "Z" && parent == p.PID() && !strings.Contains(commandLine(pid), " helper guardian ") {
 			out = append(out, pid)
 		}
 	}

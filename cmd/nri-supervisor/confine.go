@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// confinements turn manifests into what package isolation applies. docs/isolation.md explains each line.
+type confinements struct {
+	// hidden are the folders of runtimes' sockets and of our own.
+	hidden []string
+	// trustFiles is fileTrust: strict.
+	trustFiles bool
+}
+
+func newConfinements(spec *policy.SupervisorSpec) confinements {
+	c := confinements{trustFiles: spec.FileTrust == policy.TrustStrict, hidden: runtimeSockets()}
+	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
+		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
+			c.hidden = append(c.hidden, path)
+		}
+	}
+	return c
+}
+
+// runtimeSockets are the usual folders and files in which container runtimes listen: who can connect there is root on the node.
+func runtimeSockets() []string {
+	return []string{
+		"/run/containerd", "/run/nri", "/run/crio", "/run/docker", "/run/docker.sock", "/run/cri-dockerd.sock", "/run/podman",
+		"/run/k3s/containerd",
+	}
+}
+
+// socketFolder is what has to be hidden for a socket to be: its folder, since the socket is made anew when its owner starts, or
+// the socket alone if much else is in that folder.
+func socketFolder(socket string) string {
+	folder := filepath.Dir(filepath.Clean(socket))
+	if slices.Contains([]string{"/", "/run", "/var/run", "/tmp", "/var/tmp", "/var", "/var/lib", "/etc", "/usr", "/opt", "/home", "/root"}, folder) {
+		return socket
+	}
+	return folder
+}
+
+// of is what the manifest asks for.
+func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
+	var out isolation.Confinement
+	s := &p.Spec.Sandbox
+	switch s.Profile {
+	case policy.ProfileNone:
+		out = isolation.Confinement{Setuid: true, NoNetwork: s.Network == policy.NetworkNone}
+	case policy.ProfileStandard:
+		out = isolation.Standard(c.hidden)
+		out.NoNetwork = s.Network == policy.NetworkNone
+		out.Protect = slices.Concat(out.Protect, s.ReadOnlyPaths)
+	case policy.ProfileStrict:
+		out = isolation.Strict(c.hidden)
+		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten
+	}
+	out.Limits, out.NoFile = limits(p), noFile(p)
+	who, err := lookUpUser(s)
+	if err != nil {
+		return out, err
+	}
+	if who != nil {
+		out.User, out.OwnUser = who, false
+		if who.UID != 0 {
+			out.Capabilities = nil // another user has what is added, and nothing else
+		}
+	}
+	if s.Profile == policy.ProfileNone {
+		return out, nil
+	}
+	out.ReadOnly, out.ReadWrite = s.ReadOnlyPaths, s.ReadWritePaths
+	out.Seccomp = s.Seccomp != policy.SeccompUnconfined
+	out.TrustFile = c.trustFiles
+	out.Capabilities, out.Required = adjustCapabilities(out.Capabilities, s.Capabilities), s.Capabilities.Add
+	if !p.ProfileWritten {
+		out.Optional = optional(s)
+	}
+	return out, nil
+}
+
+// optional are the parts of the default profile that a host may lack. What the manifest changes, it asks for.
+func optional(s *policy.SandboxSpec) []isolation.Part {
+	out := []isolation.Part{isolation.PartCgroup, isolation.PartSeccomp}
+	if len(s.Capabilities.Add)+len(s.Capabilities.Drop) == 0 {
+		out = append(out, isolation.PartCapabilities)
+	}
+	if len(s.ReadOnlyPaths)+len(s.ReadWritePaths) == 0 {
+		out = append(out, isolation.PartMounts)
+	}
+	return out
+}
+
+func limits(p *policy.Plugin) isolation.Limits {
+	var out isolation.Limits
+	l := p.Spec.Resources.Limits
+	if l.Memory != nil {
+		out.Memory = l.Memory.Value()
+	}
+	if l.CPU != nil {
+		out.CPU = l.CPU.MilliValue()
+	}
+	if l.PIDs != nil {
+		out.PIDs = l.PIDs.Value()
+	}
+	return out
+}
+
+func noFile(p *policy.Plugin) uint64 {
+	if q := p.Spec.Resources.Limits.NoFile; q != nil {
+		return uint64(max(q.Value(), 0)) //nolint:gosec // not below zero
+	}
+	return 0
+}
+
+// adjustCapabilities applies drop, and then add.
+func adjustCapabilities(profile []string, change policy.CapabilitiesSpec) []string {
+	var out []string
+	for _, name := range profile {
+		if !slices.Contains(change.Drop, name) && !slices.Contains(change.Drop, policy.AllCapabilities) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range change.Add {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// lookUpUser turns names of users and groups into numbers; nil if the manifest names neither. A group alone leaves the user as
+// it is.
+func lookUpUser(s *policy.SandboxSpec) (*isolation.User, error) {
+	if s.User == "" && s.Group == "" && len(s.SupplementalGroups) == 0 {
+		return nil, nil //nolint:nilnil // nobody in particular
+	}
+	out := &isolation.User{}
+	if s.User != "" {
+		uid, gid, err := userID(s.User)
+		if err != nil {
+			return nil, err
+		}
+		out.UID, out.GID = uid, gid
+	}
+	if s.Group != "" {
+		gid, err := groupID(s.Group)
+		if err != nil {
+			return nil, err
+		}
+		out.GID = gid
+	}
+	for _, name := range s.SupplementalGroups {
+		gid, err := groupID(name)
+		if err != nil {
+			return nil, err
+		}
+		out.Groups = append(out.Groups, gid)
+	}
+	return out, nil
+}
+
+// userID is a user and its primary group; a number without an account has the group of the same number.
+func userID(name string) (uid, gid uint32, err error) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		if u, err := user.LookupId(name); err == nil {
+			if g, err := strconv.ParseUint(u.Gid, 10, 32); err == nil {
+				return uint32(n), uint32(g), nil
+			}
+		}
+		return uint32(n), uint32(n), nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, fmt.Errorf("sandbox.user %q: no such user on this node", name)
+	}
+	n, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	g, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err1 != nil || err2 != nil {
+		return 0, 0, fmt.Errorf("sandbox.user %q: user %q and group %q are no numbers", name, u.Uid, u.Gid)
+	}
+	return uint32(n), uint32(g), nil
+}
+
+func groupID(name string) (uint32, error) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: group %q: no such group on this node", name)
+	}
+	n, err := strconv.ParseUint(g.Gid, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: group %q: %q is no number", name, g.Gid)
+	}
+	return uint32(n), nil
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+
+	"go.uber.org/zap"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// openHost makes what the plugins' processes share, and says what this host lacks.
+func openHost(runDir string, log *zap.Logger) (*isolation.Host, error) {
+	host, err := isolation.OpenHost(isolation.HostOptions{
+		RunDir: runDir, Helper: []string{helperCommand},
+		OnProblem: func(err error) { log.Error("isolation of plugins", zap.Error(err)) },
+	})
+	if errors.Is(err, isolation.ErrInUse) {
+		return nil, hintError{err, []string{"stop the other one, or set another runDir"}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Cgroups(); err != nil {
+		log.Warn("plugins get no cgroups", zap.Error(err))
+	}
+	return host, nil
+}
+
+func newLauncher(spec *policy.SupervisorSpec, host *isolation.Host, log *zap.Logger) *launcher {
+	return &launcher{
+		runDir: spec.RunDir, host: host, confine: newConfinements(spec),
+		reduced: func(plugin, team string, missing []string) {
+			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
+		},
+	}
+}

@@ -1,0 +1,184 @@
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// helperGuardian and helperStage are the first arguments of RunHelper.
+	helperGuardian = "guardian"
+	helperStage    = "stage"
+
+	// guardianRetry is the pause before a guardian that could not be started, or that somebody killed, is replaced.
+	guardianRetry = time.Second
+	// guardianEnd bounds how long the guardian may take to remove the cgroups of a supervisor that ends in order.
+	guardianEnd = emptyWithin + time.Second
+)
+
+// RunHelper runs this process as one of the helpers that this package starts from its own executable, and returns its exit
+// code. args are the arguments behind HostOptions.Helper.
+func RunHelper(args []string) int {
+	switch {
+	case len(args) > 1 && args[0] == helperGuardian:
+		return runGuardian(args[1:], os.Stdin)
+	case len(args) > 0 && args[0] == helperStage:
+		return runStage()
+	default:
+		return 2
+	}
+}
+
+// runGuardian waits until the supervisor's end of the pipe is closed, however it ended, and then kills and removes its plugins'
+// cgroups: bases are the unified one and those of v1 hierarchies.
+func runGuardian(bases []string, pipe io.Reader) int {
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT) // meant for the supervisor, whose end it sees
+	_, _ = io.Copy(io.Discard, pipe)                                    // an error is an end, too
+	var errs []error
+	for _, base := range bases {
+		errs = append(errs, emptyTree(base))
+	}
+	if errors.Join(errs...) != nil {
+		return 1
+	}
+	return 0
+}
+
+// guardian keeps one guardian process alive for as long as the supervisor.
+type guardian struct {
+	helper    []string
+	bases     []string
+	lockFile  string
+	onProblem func(error)
+	stop      chan struct{}
+	ended     chan struct{}
+
+	mu   sync.Mutex // guards pipe
+	pipe *os.File   // the end that only this process holds; nil: none runs
+}
+
+// awaitGuardian returns when no guardian of a former supervisor is at work any more: it would end the plugins of this one.
+func awaitGuardian(lockFile string) error {
+	lock, err := lockGuardian(lockFile)
+	if err != nil {
+		return err
+	}
+	return lock.Close()
+}
+
+// lockGuardian takes the lock that each guardian holds for as long as it lives.
+func lockGuardian(lockFile string) (*os.File, error) {
+	f, err := os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock of the guardian: %w", err)
+	}
+	deadline := time.Now().Add(guardianEnd)
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("lock of the guardian, %q: %w: is the guardian of another nri-supervisor at work?", lockFile, err), f.Close())
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// startGuardian starts the guardian and returns when it runs.
+func startGuardian(helper, bases []string, lockFile string, onProblem func(error)) (*guardian, error) {
+	g := &guardian{
+		helper: helper, bases: bases, lockFile: lockFile, onProblem: onProblem,
+		stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	cmd, err := g.start()
+	if err != nil {
+		return nil, err
+	}
+	go g.keep(cmd)
+	return g, nil
+}
+
+func (g *guardian) start() (*exec.Cmd, error) {
+	lock, err := lockGuardian(g.lockFile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }() // the guardian's descriptor holds the lock
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := helperCommand(g.helper, append([]string{helperGuardian}, g.bases...)...)
+	cmd.Stdin, cmd.Dir, cmd.ExtraFiles = r, "/", []*os.File{lock}
+	// A signal to the supervisor's group does not reach it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	_ = r.Close() // the guardian's
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pipe = w
+	return cmd, nil
+}
+
+// keep replaces a guardian that ended although its supervisor lives.
+func (g *guardian) keep(cmd *exec.Cmd) {
+	defer close(g.ended)
+	for {
+		err := cmd.Wait()
+		select {
+		case <-g.stop:
+			return
+		default:
+		}
+		g.onProblem(errors.Join(errors.New("the guardian, which ends the plugins of a supervisor that is killed, ended itself and is replaced"), err))
+		g.closePipe()
+		for cmd = nil; cmd == nil; {
+			select {
+			case <-g.stop:
+				return
+			case <-time.After(guardianRetry):
+			}
+			if cmd, err = g.start(); err != nil {
+				g.onProblem(err)
+			}
+		}
+	}
+}
+
+func (g *guardian) closePipe() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pipe != nil {
+		_ = g.pipe.Close() // nothing is written
+		g.pipe = nil
+	}
+}
+
+// close lets the guardian do its work and end.
+func (g *guardian) close() {
+	close(g.stop)
+	g.closePipe()
+	select {
+	case <-g.ended:
+	case <-time.After(guardianEnd):
+	}
+}
+
+// helperCommand is this program's own executable, run as a helper: the file that runs now, even if its path has a new one.
+func helperCommand(helper []string, args ...string) *exec.Cmd {
+	all := append(append([]string{"nri-supervisor"}, helper...), args...)
+	return &exec.Cmd{Path: "/proc/self/exe", Args: all, Env: []string{}}
+}

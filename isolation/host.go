@@ -1,0 +1,122 @@
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeRecord is the file in the run directory that says where the cgroups are, for a supervisor that is started elsewhere.
+const treeRecord = "cgroups"
+
+// ErrInUse is the error of OpenHost when another supervisor has the run directory.
+var ErrInUse = errors.New("another nri-supervisor runs with this run directory")
+
+// HostOptions say how a Host is made. RunDir and Helper are required.
+type HostOptions struct {
+	// RunDir is the supervisor's run directory, an absolute path; it exists. One Host has it at a time.
+	RunDir string
+	// Helper are the arguments with which this executable calls RunHelper.
+	Helper []string
+	// OnProblem is told what went wrong in the background. It must not block. Nil: nobody is.
+	OnProblem func(error)
+}
+
+// Host is what the incarnations of one supervisor share: their part of the cgroup hierarchies, and the guardian that kills
+// what is in it when the supervisor dies. It is safe for concurrent use.
+type Host struct {
+	runDir  string
+	helper  []string
+	lock    *os.File
+	tree    *cgroupTree // nil: there is none, because of treeErr
+	treeErr error
+	guard   *guardian
+	users   ownUserTable
+
+	closeOnce sync.Once
+}
+
+// OpenHost takes possession of the run directory, removes what a killed supervisor left of its plugins (processes, cgroups,
+// directories), and starts the guardian. A host without usable cgroups is no error: Host.Cgroups says why, and what needs them
+// does not start.
+func OpenHost(o HostOptions) (*Host, error) {
+	if !filepath.IsAbs(o.RunDir) || len(o.Helper) == 0 {
+		return nil, fmt.Errorf("open host: run directory %q, helper %q: both are needed", o.RunDir, o.Helper)
+	}
+	if o.OnProblem == nil {
+		o.OnProblem = func(error) {}
+	}
+	lock, err := lockDir(o.RunDir, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, o.RunDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	guardianLock := filepath.Join(o.RunDir, "guardian.lock")
+	if err := errors.Join(closeOthersOnExec(), awaitGuardian(guardianLock)); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	h := &Host{runDir: o.RunDir, helper: o.Helper, lock: lock}
+	h.sweepRecorded()
+	if h.tree, h.treeErr = openCgroupTree(o.RunDir); h.treeErr == nil {
+		if h.guard, err = startGuardian(o.Helper, h.tree.bases(), guardianLock, o.OnProblem); err != nil {
+			h.treeErr = fmt.Errorf("start the guardian: %w", err)
+			h.tree = nil
+		} else if err := os.WriteFile(h.record(), []byte(strings.Join(h.tree.bases(), "\n")), 0o600); err != nil {
+			o.OnProblem(err)
+		}
+	}
+	if err := sweepPlugins(filepath.Join(o.RunDir, "plugins")); err != nil {
+		o.OnProblem(err)
+	}
+	return h, nil
+}
+
+// Cgroups is nil if each plugin gets a cgroup of its own, else it says why there are none.
+func (h *Host) Cgroups() error { return h.treeErr }
+
+// Close ends the guardian, and with it whatever is left of the plugins. All incarnations should be done.
+func (h *Host) Close() {
+	h.closeOnce.Do(func() {
+		if h.guard != nil {
+			h.guard.close()
+			_ = os.Remove(h.record()) // an old record is harmless
+		}
+		_ = h.lock.Close() // a folder
+	})
+}
+
+func (h *Host) record() string { return filepath.Join(h.runDir, treeRecord) }
+
+// sweepRecorded empties the cgroups of the last supervisor, which may have been started in another cgroup than this one.
+func (h *Host) sweepRecorded() {
+	for _, base := range readWords(h.record()) {
+		if filepath.IsAbs(base) && filepath.Base(base) == treeName(h.runDir) {
+			_ = emptyTree(base) // the hierarchy may not be mounted any more
+		}
+	}
+}
+
+// sweepPlugins removes the directories of dead incarnations.
+func sweepPlugins(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("sweep directory: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, sweep(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

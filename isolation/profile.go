@@ -1,0 +1,37 @@
+package isolation
+
+// standardCapabilities are what plugins that run as root use: they handle files of other users.
+func standardCapabilities() []string { return []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"} }
+
+// protectedPaths are what a plugin with the standard profile cannot write to: who can is root at the next login, boot or update.
+func protectedPaths() []string {
+	return []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/efi"}
+}
+
+// privateTmp are the temporary folders of which each confined plugin gets its own.
+func privateTmp() []string { return []string{"/tmp", "/var/tmp"} }
+
+// Standard is the profile for plugins that nothing is known of: they run as root, and can do what such plugins do. hide are the
+// folders of the runtimes' and the supervisor's sockets, and the run directory.
+func Standard(hide []string) Confinement {
+	c := confined(hide)
+	c.Capabilities, c.Protect = standardCapabilities(), protectedPaths()
+	return c
+}
+
+// Strict is the profile for plugins that need nothing but their connection: a user of their own, no capability, no network, and no
+// files but the system's, which they can read, and their own.
+func Strict(hide []string) Confinement {
+	c := confined(hide)
+	c.OwnUser, c.NoNetwork, c.ConfineFiles = true, true, true
+	return c
+}
+
+// confined is what both have.
+func confined(hide []string) Confinement {
+	const half = maxOOMScore / 2 // whatever their sizes are, it goes before the supervisor and before most pods
+	return Confinement{
+		Cgroup: true, OOMScore: half, CutCapabilities: true, NoNewPrivs: true, Seccomp: true, Shield: true,
+		Hide: hide, PrivateTmp: privateTmp(), TrustFile: true,
+	}
+}

@@ -1,0 +1,92 @@
+package isolation
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// deniedCall are system calls that no plugin needs, unless it was granted the capability that they are made for.
+type deniedCalls struct {
+	unless int // the number of a capability; -1: none allows them
+	names  []string
+}
+
+// denied is the filter. The calls are those with which root changes the whole machine, looks into other processes, leaves
+// its namespaces, or reaches rarely used parts of the kernel; compare the default filter of container runtimes.
+func denied() []deniedCalls {
+	return []deniedCalls{
+		{unix.CAP_SYS_ADMIN, []string{
+			"mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+			"setns", "unshare", "sethostname", "setdomainname", "quotactl", "lookup_dcookie", "fanotify_init",
+		}},
+		{unix.CAP_SYS_MODULE, []string{"init_module", "finit_module", "delete_module", "create_module"}},
+		{unix.CAP_SYS_BOOT, []string{"reboot", "kexec_load", "kexec_file_load"}},
+		{unix.CAP_SYS_PTRACE, []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"}},
+		{unix.CAP_BPF, []string{"bpf"}},
+		{unix.CAP_PERFMON, []string{"perf_event_open"}},
+		{unix.CAP_SYS_TIME, []string{"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime"}},
+		{unix.CAP_SYS_RAWIO, []string{"iopl", "ioperm"}},
+		{unix.CAP_SYS_PACCT, []string{"acct"}},
+		{unix.CAP_DAC_READ_SEARCH, []string{"open_by_handle_at"}},
+		{unix.CAP_SYSLOG, []string{"syslog"}},
+		{unix.CAP_SYS_TTY_CONFIG, []string{"vhangup"}},
+		{-1, []string{
+			"swapon", "swapoff", "nfsservctl", "add_key", "request_key", "keyctl", "userfaultfd", "modify_ldt", "uselib", "ustat", "sysfs",
+			"_sysctl", "io_uring_setup", "io_uring_enter", "io_uring_register", "get_kernel_syms", "query_module", "vm86", "vm86old",
+		}},
+	}
+}
+
+// filterCalls installs the filter on this thread. A denied call fails with EPERM.
+func filterCalls(granted capSet) error {
+	native, err := arch.GetInfo("")
+	if err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	var names []string
+	for _, d := range denied() {
+		if d.unless >= 0 && granted.has(d.unless) {
+			continue
+		}
+		for _, name := range d.names {
+			if _, ok := native.SyscallNames[name]; ok { // not each architecture has each
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	policy := seccomp.Policy{
+		DefaultAction: seccomp.ActionAllow,
+		Syscalls:      []seccomp.SyscallGroup{{Names: names, Action: seccomp.ActionErrno}},
+	}
+	body, err := policy.Assemble()
+	if err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	// The library lets calls of other architectures through, and 32 bit ones would be a way around the filter.
+	const offsetOfArch, word = 4, 4 // in struct seccomp_data, seccomp(2)
+	raw, err := bpf.Assemble(append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetOfArch, Size: word},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(native.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+	}, body...))
+	if err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, in := range raw {
+		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}                                              //nolint:gosec // some hundred
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // seccomp takes a pointer
+	if errno != 0 {
+		return fmt.Errorf("filter system calls: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// AllCapabilities in capabilities.drop stands for all of the profile's.
+const AllCapabilities = "ALL"
+
+// capabilityNames are the names in capabilities(7), without CAP_. A test of the command compares them with those that are applied.
+func capabilityNames() []string {
+	return strings.Fields(`AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER
+		FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE MKNOD NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON
+		SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN SYS_BOOT SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME
+		SYS_TTY_CONFIG WAKE_ALARM`)
+}
+
+// CapabilityNames lists the names of capabilities that a manifest may use, sorted.
+func CapabilityNames() []string { return capabilityNames() }
+
+// minimums are the smallest limits with which a plugin can come up at all: measured with a plugin of the SDK, which needs about a third
+// of each, and with the process that confines it before, which is of the same size.
+const (
+	minMemory = 16 << 20
+	minPIDs   = 16
+	minNoFile = 32
+	minCPU    = 10 // thousandths of a core
+)
+
+// validateSandbox checks the limits and the confinement of a plugin's process.
+func (d *document) validateSandbox(path string, s *PluginSpec) {
+	limits := path + ".resources.limits"
+	atLeast := func(field string, q *resource.Quantity, least int64, value func() int64, text string) {
+		if at := limits + "." + field; q != nil && !d.failedUnder(at) && value() < least {
+			d.errorf(at, "write "+text+" or more", "%s is too little for any plugin to start", q)
+		}
+	}
+	l := &s.Resources.Limits
+	atLeast("memory", l.Memory, minMemory, func() int64 { return l.Memory.Value() }, "16Mi")
+	atLeast("cpu", l.CPU, minCPU, func() int64 { return l.CPU.MilliValue() }, "10m")
+	atLeast("pids", l.PIDs, minPIDs, func() int64 { return l.PIDs.Value() }, "16")
+	atLeast("nofile", l.NoFile, minNoFile, func() int64 { return l.NoFile.Value() }, "32")
+	box := path + ".sandbox."
+	d.checkAccount(box+"user", s.Sandbox.User)
+	d.checkAccount(box+"group", s.Sandbox.Group)
+	for i, g := range s.Sandbox.SupplementalGroups {
+		d.checkAccount(indexPath(box+"supplementalGroups", i), g)
+	}
+	d.checkCapabilities(box+"capabilities.add", s.Sandbox.Capabilities.Add, false)
+	d.checkCapabilities(box+"capabilities.drop", s.Sandbox.Capabilities.Drop, true)
+	for field, paths := range map[string][]string{"readOnlyPaths": s.Sandbox.ReadOnlyPaths, "readWritePaths": s.Sandbox.ReadWritePaths} {
+		for i, p := range paths {
+			d.checkAbsolute(indexPath(box+field, i), p)
+		}
+	}
+	if s.Sandbox.Profile == ProfileNone {
+		d.refuseWithoutProfile(box, &s.Sandbox)
+	}
+}
+
+// refuseWithoutProfile refuses settings that change a profile where there is none: ignoring them would be weaker than they read.
+func (d *document) refuseWithoutProfile(box string, s *SandboxSpec) {
+	for field, given := range map[string]bool{
+		"readOnlyPaths": len(s.ReadOnlyPaths) > 0, "readWritePaths": len(s.ReadWritePaths) > 0,
+		"capabilities.add": len(s.Capabilities.Add) > 0, "capabilities.drop": len(s.Capabilities.Drop) > 0,
+	} {
+		if given && !d.failedUnder(box+field) {
+			d.errorf(box+field, "delete it, or choose the profile standard or strict", "it changes what a profile allows, and the profile none restricts nothing")
+		}
+	}
+}
+
+// checkAccount checks the name or number of a user or group. Whether there is one is known where the plugin starts.
+func (d *document) checkAccount(at, name string) {
+	if name == "" || d.failedUnder(at) {
+		return
+	}
+	// 2³²−1 means "leave it" to the kernel.
+	if n, err := strconv.ParseUint(name, 10, 64); err == nil && n < 1<<32-1 {
+		return
+	}
+	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`).MatchString(name) {
+		d.errorf(at, "write a name such as nobody, or a number", "%q is neither the name nor the number of an account", name)
+	}
+}
+
+func (d *document) checkCapabilities(at string, names []string, all bool) {
+	for i, name := range names {
+		field := indexPath(at, i)
+		if d.failedUnder(field) || slices.Contains(capabilityNames(), name) || all && name == AllCapabilities {
+			continue
+		}
+		remedy := "write a name of capabilities(7) without CAP_, such as NET_ADMIN"
+		if best := nearest(strings.TrimPrefix(strings.ToUpper(name), "CAP_"), capabilityNames()); best != "" {
+			remedy = "write " + best
+		}
+		d.errorf(field, remedy, "%q is not a capability", name)
+	}
+}

@@ -1,0 +1,243 @@
+//go:build root
+
+package isolation_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attempts are what the hostile plugin can try. Each is bounded: nothing here can harm the machine if it succeeds.
+func attempts() map[string]func(arg string) (string, error) {
+	return map[string]func(string) (string, error){
+		"nothing":  func(string) (string, error) { return "", nil },
+		"orphan":   tryOrphan,
+		"fork":     tryFork,
+		"memory":   tryMemory,
+		"files":    tryFiles,
+		"rlimit":   tryRlimit,
+		"spin":     trySpin,
+		"cgroups":  func(string) (string, error) { return readOwn("/proc/self/cgroup") },
+		"oomscore": func(string) (string, error) { return readOwn("/proc/self/oom_score_adj") },
+		"limits":   func(string) (string, error) { return readOwn("/proc/self/limits") },
+		"fds":      tryFds,
+		"status":   func(string) (string, error) { return readOwn("/proc/self/status") },
+		"write":    func(path string) (string, error) { return "", os.WriteFile(path, []byte("x"), 0o600) },
+		"read":     func(path string) (string, error) { _, err := os.ReadFile(path); return "", err },
+		"list":     tryList,
+		"connect":  tryConnect,
+		"signal": func(arg string) (string, error) {
+			return "", onProcess(arg, func(pid int) error { return unix.Kill(pid, 0) })
+		},
+		"ptrace":   func(arg string) (string, error) { return "", onProcess(arg, seize) },
+		"environ":  func(pid string) (string, error) { _, err := os.ReadFile("/proc/" + pid + "/environ"); return "", err },
+		"memoryof": tryMemoryOf,
+		"root":     func(arg string) (string, error) { return tryList("/proc/" + arg) },
+		"mount":    func(dir string) (string, error) { return "", unix.Mount("tmpfs", dir, "tmpfs", 0, "") },
+		"unshare":  func(string) (string, error) { return "", unix.Unshare(unix.CLONE_NEWUTS) },
+		"mknod":    func(path string) (string, error) { return "", unix.Mknod(path, unix.S_IFCHR|0o600, 1<<8|3) },
+		"network":  tryNetwork,
+		"who":      func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
+		"cwd":      func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
+	}
+}
+
+func readOwn(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return strings.TrimSpace(string(data)), err
+}
+
+// tryOrphan leaves a grandchild in a session of its own that ignores SIGTERM and holds the output, and returns its id.
+func tryOrphan(string) (string, error) {
+	// setsid(1) forks if it has to; the shells in between end, so that the sleeper is nobody's child.
+	cmd := exec.Command("/bin/sh", "-c", `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 300 & echo $!' &`)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	var pid int
+	_, err = fmt.Fscan(out, &pid)
+	return strconv.Itoa(pid), err
+}
+
+// tryFork starts up to n sleepers and returns how many it got.
+func tryFork(arg string) (string, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil {
+		return "", err
+	}
+	for i := range n {
+		cmd := exec.Command("/bin/sleep", "300")
+		if err := cmd.Start(); err != nil {
+			return "", fmt.Errorf("after %d: %w", i, err)
+		}
+	}
+	return "", nil
+}
+
+// tryMemory touches that many MiB.
+func tryMemory(arg string) (string, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil {
+		return "", err
+	}
+	mem, err := unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return "", err
+	}
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 1
+	}
+	return "", unix.Munmap(mem)
+}
+
+// tryFiles opens that many files.
+func tryFiles(arg string) (string, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil {
+		return "", err
+	}
+	var open []*os.File
+	defer func() {
+		for _, f := range open {
+			_ = f.Close()
+		}
+	}()
+	for range n {
+		f, err := os.Open("/dev/null")
+		if err != nil {
+			return "", err
+		}
+		open = append(open, f)
+	}
+	return "", nil
+}
+
+// tryRlimit raises the hard limit of open files.
+func tryRlimit(arg string) (string, error) {
+	n, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil {
+		return "", err
+	}
+	return "", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n})
+}
+
+// trySpin uses the processor for that long and returns how much of it it got, in milliseconds.
+func trySpin(arg string) (string, error) {
+	d, err := time.ParseDuration(arg)
+	if err != nil {
+		return "", err
+	}
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
+		return "", err
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
+		return "", err
+	}
+	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	return fmt.Sprint(time.Duration(used).Milliseconds()), nil
+}
+
+// tryFds lists the open descriptors.
+func tryFds(string) (string, error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, e := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		out = append(out, e.Name()+"="+target)
+	}
+	return strings.Join(out, " "), nil
+}
+
+func tryList(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return "[" + strings.Join(names, " ") + "]", nil
+}
+
+func tryConnect(path string) (string, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return "", err
+	}
+	return "", conn.Close()
+}
+
+func onProcess(arg string, do func(pid int) error) error {
+	pid, err := strconv.Atoi(arg)
+	if err != nil {
+		return err
+	}
+	return do(pid)
+}
+
+// seize begins to trace a process, which does not stop it. The end of the thread ends it.
+func seize(pid int) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0)
+		if errno != 0 {
+			done <- errno
+			return
+		}
+		done <- nil
+	}()
+	return <-done
+}
+
+// tryMemoryOf reads from the memory of a process, where its program begins.
+func tryMemoryOf(pid string) (string, error) {
+	maps, err := os.ReadFile("/proc/" + pid + "/maps")
+	if err != nil {
+		return "", err
+	}
+	start, err := strconv.ParseInt(strings.Split(string(maps), "-")[0], 16, 64)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open("/proc/" + pid + "/mem")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.ReadAt(make([]byte, 4), start)
+	return "", errors.Join(err, f.Close())
+}
+
+func tryNetwork(string) (string, error) {
+	all, err := net.Interfaces()
+	var names []string
+	for _, i := range all {
+		names = append(names, i.Name+"="+strings.Split(i.Flags.String(), "|")[0])
+	}
+	return strings.Join(names, " "), err
+}

@@ -1,0 +1,246 @@
+//go:build root
+
+package isolation_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+)
+
+func TestALimitHoldsAndTheSameAttemptSucceedsWithoutIt(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	for name, tt := range map[string]struct {
+		attempt string
+		limit   isolation.Confinement
+		denied  string
+	}{
+		"fork bomb":  {"fork:60", isolation.Confinement{Limits: isolation.Limits{PIDs: 40}}, "resource temporarily unavailable"},
+		"memory hog": {"memory:200", isolation.Confinement{Limits: isolation.Limits{Memory: 100 << 20}}, "gone: "},
+		"fd hog":     {"files:200", isolation.Confinement{NoFile: 100}, "too many open files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free := start(t, spec(t, h, dir, isolation.Confinement{}))
+			if got := ask(t, free, tt.attempt); got != "ok" {
+				t.Errorf("without a limit: %s", got)
+			}
+			limited := start(t, spec(t, h, dir, tt.limit))
+			if got := ask(t, limited, tt.attempt); !strings.Contains(got, tt.denied) {
+				t.Errorf("with the limit: %s, want %q", got, tt.denied)
+			}
+			if name != "memory hog" {
+				return
+			}
+			wait(t, limited.Done(), "the plugin has ended")
+			if exit := limited.Exit(); exit.Reason != isolation.ReasonOOM || exit.Signal != syscall.SIGKILL {
+				t.Errorf("exit %s", exit)
+			}
+		})
+	}
+}
+
+func TestACPULimitHolds(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	i := start(t, spec(t, h, dir, isolation.Confinement{Limits: isolation.Limits{CPU: 100}}))
+	// A tenth of a core for a second, and one period more. On a busy machine it may get less, but never more.
+	if ms := number(t, ask(t, i, "spin:1s")); ms > 300 {
+		t.Errorf("used %d ms of processor time in a second under a limit of 100m", ms)
+	}
+}
+
+func TestThePluginGetsNothingOfTheStage(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true, OOMScore: 500}))
+	for _, fd := range strings.Fields(ask(t, i, "fds")) {
+		number, target, _ := strings.Cut(fd, "=")
+		switch {
+		case number == "0" && target == "/dev/null", number == "1", number == "2", number == "3":
+		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(target, "/proc/"), strings.HasPrefix(target, "/sys/fs/cgroup"): // Go's
+		case strings.HasPrefix(target, "socket:"): // NRI's stub duplicates descriptor 3
+		default:
+			t.Errorf("descriptor %s", fd)
+		}
+	}
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := number(t, ask(t, i, "oomscore")), number(t, strings.TrimSpace(string(own)))+500; got != min(want, 1000) {
+		t.Errorf("oom_score_adj %d, want %d", got, want)
+	}
+	limits := ask(t, i, "limits")
+	for _, want := range [][]string{{"Max core file size", "0", "0"}, {"Max open files", "1024"}} {
+		found := false
+		for line := range strings.Lines(limits) {
+			rest, ok := strings.CutPrefix(line, want[0])
+			found = found || ok && strings.HasPrefix(strings.Join(strings.Fields(rest), " ")+" ", strings.Join(want[1:], " ")+" ")
+		}
+		// Go raises the soft limit of open files to the hard one for itself, so the first number may be that.
+		if !found && want[0] == "Max core file size" {
+			t.Errorf("no %q in\n%s", want, limits)
+		}
+	}
+}
+
+func TestEachPluginHasACgroupOfItsOwnAndItGoesWithIt(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	a := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true}))
+	b := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true}))
+	if x, y := ask(t, a, "cgroups"), ask(t, b, "cgroups"); x == y || !strings.Contains(x, "/nri-supervisor-") {
+		t.Errorf("cgroups %q and %q", x, y)
+	}
+	if n := len(cgroupsOf(t, dir)); n < 2 {
+		t.Errorf("%d cgroups for two plugins", n)
+	}
+	a.Stop(t.Context())
+	b.Kill(isolation.ReasonHung)
+	if left := cgroupsOf(t, dir); len(left) > 0 {
+		t.Errorf("cgroups are left: %q", left)
+	}
+}
+
+func TestNothingOfAPluginSurvivesItsEnd(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	for name, end := range map[string]func(*testing.T, *isolation.Instance){
+		"stop":  func(t *testing.T, i *isolation.Instance) { i.Stop(t.Context()) },
+		"kill":  func(_ *testing.T, i *isolation.Instance) { i.Kill(isolation.ReasonHung) },
+		"crash": func(_ *testing.T, i *isolation.Instance) { _ = syscall.Kill(i.PID(), syscall.SIGKILL) },
+		"stopped": func(t *testing.T, i *isolation.Instance) {
+			_ = syscall.Kill(i.PID(), syscall.SIGSTOP)
+			i.Stop(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true}))
+			orphan := number(t, ask(t, i, "orphan"))
+			if !alive(orphan) {
+				t.Fatal("the grandchild does not run")
+			}
+			end(t, i)
+			wait(t, i.Done(), "instance is done")
+			if alive(orphan) || alive(i.PID()) {
+				t.Error("something survived")
+			}
+			// Without a cgroup it would have: the test bites.
+			free := start(t, spec(t, h, dir, isolation.Confinement{}))
+			orphan = number(t, ask(t, free, "orphan"))
+			end(t, free)
+			wait(t, free.Done(), "instance is done")
+			if !alive(orphan) {
+				t.Error("the grandchild does not survive without a cgroup: the test shows nothing")
+			}
+			_ = syscall.Kill(orphan, syscall.SIGKILL)
+		})
+	}
+}
+
+// beASupervisor starts a plugin with a grandchild in a session of its own, and tells their ids.
+func beASupervisor(args []string) int {
+	exe, err := os.Executable()
+	if err != nil {
+		return 1
+	}
+	h, err := isolation.OpenHost(isolation.HostOptions{RunDir: args[0], Helper: []string{helper}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx := context.Background()
+	s := isolation.Spec{
+		Name: "test", Index: "42", Path: exe, Args: []string{hostile}, Protocol: isolation.NRI, RunDir: args[0],
+		Host: h, Confine: isolation.Confinement{Cgroup: true},
+	}
+	i, err := isolation.Start(ctx, s)
+	if err == nil {
+		_, err = i.Configure(ctx, &api.ConfigureRequest{RuntimeName: "test", RegistrationTimeout: 60000, RequestTimeout: 60000})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	reply, err := i.Plugin().CreateContainer(ctx, &api.CreateContainerRequest{
+		Pod: &api.PodSandbox{Id: "p"}, Container: &api.Container{Id: "c", Name: "orphan", PodSandboxId: "p"},
+	})
+	if err != nil || len(reply.GetAdjust().GetEnv()) != 1 {
+		fmt.Fprintln(os.Stderr, "no grandchild", err)
+		return 1
+	}
+	fmt.Println(i.PID(), reply.GetAdjust().GetEnv()[0].GetValue())
+	<-i.Done()
+	return 1
+}
+
+func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, hostMode, dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var plugin, orphan int
+	if _, err := fmt.Fscan(out, &plugin, &orphan); err != nil {
+		t.Fatal(err)
+	}
+	if !alive(plugin) || !alive(orphan) {
+		t.Fatal("the plugin or its grandchild does not run")
+	}
+	return cmd, orphan
+}
+
+func TestNothingOfAPluginSurvivesAKilledSupervisorAndNobodyElseIsTouched(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	bystander := exec.Command("/bin/sleep", "300")
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = bystander.Process.Kill()
+		_ = bystander.Wait()
+	})
+	sup, orphan := startSupervisor(t, dir)
+	_ = sup.Process.Kill()
+	_ = sup.Wait()
+	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+	// The next one finds an empty place, although the guardian of the first may still be at work.
+	next, orphan := startSupervisor(t, dir)
+	_ = next.Process.Kill()
+	_ = next.Wait()
+	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+	eventually(t, "the cgroups are gone", func() bool {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
+		for _, base := range strings.Fields(string(data)) {
+			if _, serr := os.Stat(base); serr == nil {
+				return false
+			}
+		}
+		return err == nil
+	})
+	if !alive(bystander.Process.Pid) {
+		t.Error("a process that is not ours was killed")
+	}
+}

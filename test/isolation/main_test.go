@@ -1,0 +1,89 @@
+//go:build root
+
+package isolation_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+)
+
+const (
+	// helper makes this test binary one of package isolation's helpers.
+	helper = "helper"
+	// hostile makes it a plugin that does what containers' names say.
+	hostile = "hostile"
+	// host makes it a supervisor.
+	hostMode = "host"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case helper:
+			os.Exit(isolation.RunHelper(os.Args[2:]))
+		case hostile:
+			os.Exit(beHostile(os.Args[2:]))
+		case hostMode:
+			os.Exit(beASupervisor(os.Args[2:]))
+		}
+	}
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "these tests need root: what they show is what root can do")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// hostilePlugin is a stock NRI plugin that makes one attempt for each container that it is told of, and answers with what came of it.
+type hostilePlugin struct{}
+
+func beHostile(args []string) int {
+	for _, a := range args {
+		if out := attempt(a); out != "ok" {
+			fmt.Println(a, out)
+		}
+	}
+	st, err := stub.New(hostilePlugin{}, stub.WithOnClose(func() { os.Exit(0) }))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := st.Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// CreateContainer makes the attempt that the container's name is.
+func (hostilePlugin) CreateContainer(_ context.Context, _ *api.PodSandbox, c *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	adjust := &api.ContainerAdjustment{}
+	adjust.AddEnv("RESULT", attempt(c.GetName()))
+	return adjust, nil, nil
+}
+
+// attempt does what the words say and returns "ok", what was found out, or why it was not possible.
+func attempt(words string) string {
+	verb, arg, _ := strings.Cut(words, ":")
+	do, ok := attempts()[verb]
+	if !ok {
+		return "no such attempt: " + verb
+	}
+	out, err := do(arg)
+	switch {
+	case err != nil:
+		return "denied: " + err.Error()
+	case out == "":
+		return "ok"
+	default:
+		return out
+	}
+}
