@@ -150,6 +150,17 @@ golden: ## write the golden files anew; read the diff before committing it
 	$(call stage,golden,bash tools/golden.sh)
 TARGETS += golden
 
+ifneq ($(wildcard test/monitoring/*_test.go),)
+.PHONY: monitoring
+monitoring: ## alerts against a real promtool and a real Prometheus
+	$(call stage,prometheus,bash tools/prometheus.sh)
+	$(call stage,promtool check rules,.cache/prometheus/promtool check rules deploy/monitoring/rules.yaml)
+	$(call stage,promtool test rules,.cache/prometheus/promtool test rules deploy/monitoring/rules_test.yaml)
+	$(call stage,monitoring,$(GO) vet -buildvcs=false -tags monitoring ./test/monitoring && \
+		NRI_SUPERVISOR_PROMETHEUS=$(CURDIR)/.cache/prometheus $(GO) test -buildvcs=false -timeout=5m -count=1 -tags monitoring ./test/monitoring)
+TARGETS += monitoring
+endif
+
 # ---- show -----------------------------------------------------------------------------------------------------------------------
 
 ifneq ($(wildcard cmd/nri-supervisor/*.go),)
@@ -175,7 +186,7 @@ endif
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration is a package that test runs already; of the chaos matrix test runs a sample.
-CI_STAGES := test chaos lint build cross $(filter demo e2e,$(TARGETS)) fuzz
+CI_STAGES := test chaos lint build cross $(filter demo monitoring e2e,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it

@@ -273,14 +273,19 @@ func (p *Process) Log() string {
 	return b.String()
 }
 
-// Get fetches a path from the metrics address: status code and body.
-func (p *Process) Get(path string) (int, string) {
+// MetricsAddress is where the supervisor serves HTTP, as host:port.
+func (p *Process) MetricsAddress() string {
 	p.tb.Helper()
 	p.WaitLine(1, "listening", nil)
 	p.mu.Lock()
-	addr := p.metrics
-	p.mu.Unlock()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+path, nil)
+	defer p.mu.Unlock()
+	return p.metrics
+}
+
+// Get fetches a path from the metrics address: status code and body.
+func (p *Process) Get(path string) (int, string) {
+	p.tb.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+p.MetricsAddress()+path, nil)
 	if err != nil {
 		p.tb.Fatal(err)
 	}
