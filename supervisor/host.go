@@ -30,6 +30,7 @@ type host struct {
 	denials    denials
 	backlog    backlog // of its unsolicited updates
 	pace       pace    // likewise
+	latency    latency // of its calls, for the status page
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once

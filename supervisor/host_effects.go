@@ -132,6 +132,7 @@ func (h *host) answer(e plugin.Answer) {
 		if !c.sent.IsZero() {
 			res.took = time.Since(c.sent)
 			h.met.call(c.req.Event, e.Result.Outcome, res.took)
+			h.latency.add(time.Now(), res.took, reasonOf(e.Result) != "")
 		}
 	}
 	if e.Result.Outcome == breaker.OutcomeTimeout || e.Result.Outcome == breaker.OutcomeBudget {

@@ -14,16 +14,18 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
-// health is what the probes ask.
-type health interface {
+// observed is what the probes and the status page ask.
+type observed interface {
+	statuspage.Source
 	Ready() (ok bool, why string)
 	Alive() (ok bool, why string)
 }
 
-// serveHTTP serves /metrics, /healthz and /readyz in the background. An empty address listens nowhere.
-func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSpec, reg *prometheus.Registry, h health, log *zap.Logger) error {
+// serveHTTP serves /metrics, /healthz, /readyz and the status page in the background. An empty address listens nowhere.
+func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSpec, reg *prometheus.Registry, s observed, log *zap.Logger) error {
 	address := spec.Address
 	if address == "" {
 		return nil
@@ -40,8 +42,13 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSp
 	log.Info("listening", zap.String("address", l.Addr().String()))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
-	mux.HandleFunc("GET /healthz", probe(h.Alive))
-	mux.HandleFunc("GET /readyz", probe(h.Ready))
+	mux.HandleFunc("GET /healthz", probe(s.Alive))
+	mux.HandleFunc("GET /readyz", probe(s.Ready))
+	node, err := nodeName()
+	if err != nil {
+		node = "this node"
+	}
+	mux.Handle("/", statuspage.Handler(s, node))
 	srv := &http.Server{
 		Handler: readOnly(certs.guard(mux)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10,

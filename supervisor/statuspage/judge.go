@@ -1,0 +1,149 @@
+package statuspage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// Level says how bad it is. It is a closed set, ordered from bad to good.
+type Level string
+
+// The levels.
+const (
+	// Broken is a plugin that does not do its work, or a supervisor without a runtime.
+	Broken Level = "broken"
+	// Off is a plugin that an operator switched off.
+	Off Level = "off"
+	// Waiting is a plugin that comes up, or waits for the runtime.
+	Waiting Level = "waiting"
+	// Fine is a plugin in service.
+	Fine Level = "fine"
+)
+
+// rank is the place in the order.
+func (l Level) rank() int { return slices.Index([]Level{Broken, Off, Waiting, Fine}, l) }
+
+// Judgement is what there is to say about one plugin.
+type Judgement struct {
+	Plugin string `json:"plugin"`
+	Level  Level  `json:"level"`
+	// Why is the reason in one sentence; empty for a plugin in service.
+	Why string `json:"why,omitempty"`
+	// Since is when it became so, in milliseconds since 1970.
+	Since int64 `json:"since"`
+	// Try is the command that tells more or ends it.
+	Try string `json:"try,omitempty"`
+}
+
+// judge judges every plugin, the ones in trouble first, else in calling order.
+func judge(o supervisor.Overview) []Judgement {
+	out := make([]Judgement, 0, len(o.Plugins))
+	for _, p := range o.Plugins {
+		out = append(out, judgePlugin(p, o.Runtime.Connected))
+	}
+	slices.SortStableFunc(out, func(a, b Judgement) int { return cmp.Compare(a.Level.rank(), b.Level.rank()) })
+	return out
+}
+
+func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
+	j := Judgement{Plugin: p.Name, Level: Broken, Since: p.Since.UnixMilli(), Try: "nri-supervisor plugin show " + p.Name}
+	tripped := p.Breaker.State == breaker.StateOpen.String() || p.Breaker.State == breaker.StateHalfOpen.String()
+	switch {
+	case p.State == "invalid":
+		j.Why, j.Try = "Its manifest cannot be used.", "nri-supervisor check"
+	case p.State == plugin.Disabled.String() || p.Breaker.State == breaker.StateDisabled.String():
+		j.Level, j.Why, j.Try = Off, "An operator disabled it.", "nri-supervisor plugin enable "+p.Name
+	case p.Breaker.State == breaker.StateForcedOpen.String():
+		j.Level, j.Why, j.Try = Off, "An operator tripped its breaker.", "nri-supervisor plugin reset "+p.Name
+	case p.State == plugin.CrashLoop.String():
+		j.Why = "It ends again and again, so it is started rarely."
+	case tripped:
+		j.Since = p.Breaker.Since.UnixMilli()
+		j.Why = "Its circuit breaker is open: " + causeText(p.Breaker.Cause) + "."
+		if p.Breaker.State == breaker.StateHalfOpen.String() {
+			j.Why = "Its circuit breaker tries it with single calls, after it was open."
+		}
+	case p.State == plugin.Backoff.String():
+		j.Why = "It ended and is about to be started again."
+	case p.State == plugin.Ready.String():
+		j.Level, j.Try = Fine, ""
+	case !connected && p.State == plugin.Syncing.String():
+		j.Level, j.Why, j.Try = Waiting, "It is there and waits for the runtime.", ""
+	default:
+		j.Level, j.Why, j.Try = Waiting, "It is "+p.State+".", ""
+	}
+	return j
+}
+
+// causeText says in words why a breaker changed.
+func causeText(cause string) string {
+	for c, text := range map[breaker.Cause]string{
+		breaker.CauseConsecutiveFailures: "several calls in a row failed",
+		breaker.CauseFailureRatio:        "too many of its calls failed",
+		breaker.CauseSlowCall:            "too many of its calls were slow",
+		breaker.CauseHung:                "a call hung, so the process was killed",
+		breaker.CauseExit:                "the process ended",
+		breaker.CauseHealth:              "its health check failed",
+		breaker.CauseProbe:               "a trial call failed",
+		breaker.CauseProbeExpired:        "a trial call never ended",
+		breaker.CauseTimer:               "the open time is over",
+		breaker.CauseStarted:             "a new process is there",
+		breaker.CauseManual:              "an operator did it",
+	} {
+		if c.String() == cause {
+			return text
+		}
+	}
+	return cause
+}
+
+// verdict is the first thing that a person reads.
+func verdict(o supervisor.Overview, judged []Judgement) (Level, string) {
+	var broken, off, waiting []string
+	for _, j := range judged {
+		switch j.Level {
+		case Broken:
+			broken = append(broken, j.Plugin)
+		case Off:
+			off = append(off, j.Plugin)
+		case Waiting:
+			waiting = append(waiting, j.Plugin)
+		case Fine:
+		}
+	}
+	switch {
+	case !o.Runtime.Connected && o.Runtime.Reason == "":
+		return Waiting, "Not connected to the container runtime yet."
+	case !o.Runtime.Connected:
+		return Broken, "Not connected to the container runtime: " + o.Runtime.Reason + "."
+	case o.Bypass != nil:
+		return Off, "Bypassed: no plugin is called until an operator ends it or the time is over."
+	case len(broken) == 1:
+		return Broken, "1 of " + plugins(len(judged)) + " is broken: " + broken[0] + "."
+	case len(broken) > 1:
+		return Broken, fmt.Sprintf("%d of %s are broken: %s.", len(broken), plugins(len(judged)), strings.Join(broken, ", "))
+	case len(off) > 0:
+		return Off, "Switched off by an operator: " + strings.Join(off, ", ") + "."
+	case len(waiting) > 0:
+		return Waiting, "Coming up: " + strings.Join(waiting, ", ") + "."
+	case len(judged) == 0:
+		return Fine, "No plugin is configured."
+	case len(judged) == 1:
+		return Fine, "The plugin is in service."
+	default:
+		return Fine, "All " + plugins(len(judged)) + " are in service."
+	}
+}
+
+func plugins(n int) string {
+	if n == 1 {
+		return "1 plugin"
+	}
+	return fmt.Sprintf("%d plugins", n)
+}

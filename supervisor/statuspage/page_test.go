@@ -1,0 +1,161 @@
+package statuspage_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
+)
+
+// fixed is a source that says always the same, and counts how often.
+type fixed struct {
+	overview supervisor.Overview
+	asked    atomic.Int64
+}
+
+func (f *fixed) Overview() supervisor.Overview {
+	f.asked.Add(1)
+	return f.overview
+}
+
+func healthy(name string) supervisor.PluginStatus {
+	return supervisor.PluginStatus{Name: name, Team: "t", State: "ready", Breaker: supervisor.BreakerView{State: "closed"}}
+}
+
+func connected(plugins ...supervisor.PluginStatus) supervisor.Overview {
+	return supervisor.Overview{Status: supervisor.Status{Runtime: supervisor.RuntimeStatus{Connected: true}, Plugins: plugins}}
+}
+
+func get(t *testing.T, h http.Handler, method, path string) *http.Response {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w.Result()
+}
+
+func TestThePageAllowsNothingButItsOwnFiles(t *testing.T) {
+	t.Parallel()
+	h := statuspage.Handler(&fixed{overview: connected(healthy("a"))}, "n1")
+	for _, path := range []string{"/", "/page.css", "/page.js", "/status.json"} {
+		r := get(t, h, http.MethodGet, path)
+		body, err := io.ReadAll(r.Body)
+		if r.StatusCode != http.StatusOK || err != nil || len(body) == 0 {
+			t.Errorf("%s: status %d, %d bytes, %v", path, r.StatusCode, len(body), err)
+		}
+		csp := r.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
+			t.Errorf("%s has the content security policy %q", path, csp)
+		}
+		if r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s has the headers %v", path, r.Header)
+		}
+		if strings.Contains(string(body), "innerHTML =") || strings.Contains(string(body), "//cdn") || strings.Contains(string(body), "style=") {
+			t.Errorf("%s makes markup from text, or loads from elsewhere", path)
+		}
+	}
+	if r := get(t, h, http.MethodGet, "/elsewhere"); r.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown path answers %d", r.StatusCode)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if r := get(t, h, method, "/status.json"); r.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s answers %d: the page is read-only", method, r.StatusCode)
+		}
+	}
+}
+
+func TestManyBrowsersCostNoMoreThanOne(t *testing.T) {
+	t.Parallel()
+	s := &fixed{overview: connected()}
+	h := statuspage.Handler(s, "n1")
+	begin := time.Now()
+	const browsers = 1000
+	for range browsers {
+		get(t, h, http.MethodGet, "/status.json")
+	}
+	if most := int64(time.Since(begin)/(250*time.Millisecond)) + 1; s.asked.Load() > most {
+		t.Errorf("%d requests made %d overviews, more than %d", browsers, s.asked.Load(), most)
+	}
+}
+
+func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*supervisor.PluginStatus)) supervisor.PluginStatus {
+		p := healthy("p")
+		change(&p)
+		return p
+	}
+	for _, tt := range []struct {
+		name  string
+		in    supervisor.PluginStatus
+		level statuspage.Level
+		why   string
+	}{
+		{"in service", healthy("p"), statuspage.Fine, ""},
+		{"hung", with(func(p *supervisor.PluginStatus) { p.Breaker = supervisor.BreakerView{State: "open", Cause: "hung"} }), statuspage.Broken, "Its circuit breaker is open: a call hung, so the process was killed."},
+		{"half open", with(func(p *supervisor.PluginStatus) {
+			p.Breaker = supervisor.BreakerView{State: "half_open", Cause: "timer"}
+		}), statuspage.Broken, "Its circuit breaker tries it with single calls, after it was open."},
+		{"crash loop", with(func(p *supervisor.PluginStatus) {
+			p.State, p.Breaker = "crash_loop", supervisor.BreakerView{State: "open", Cause: "exit"}
+		}), statuspage.Broken, "It ends again and again, so it is started rarely."},
+		{"backoff", with(func(p *supervisor.PluginStatus) { p.State = "backoff" }), statuspage.Broken, "It ended and is about to be started again."},
+		{"invalid", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "invalid", "" }), statuspage.Broken, "Its manifest cannot be used."},
+		{"disabled", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "disabled", "disabled" }), statuspage.Off, "An operator disabled it."},
+		{"tripped", with(func(p *supervisor.PluginStatus) { p.Breaker.State = "forced_open" }), statuspage.Off, "An operator tripped its breaker."},
+		{"starting", with(func(p *supervisor.PluginStatus) { p.State = "starting" }), statuspage.Waiting, "It is starting."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := statuspage.NewView(connected(healthy("a"), tt.in), "n1")
+			for _, j := range v.Judged {
+				if j.Plugin == "p" && (j.Level != tt.level || j.Why != tt.why) {
+					t.Errorf("it is %s: %q; want %s: %q", j.Level, j.Why, tt.level, tt.why)
+				}
+			}
+			if v.Level != tt.level {
+				t.Errorf("all of it is %s (%s), want %s", v.Level, v.Verdict, tt.level)
+			}
+			if tt.level == statuspage.Broken && (v.Verdict != "1 of 2 plugins is broken: p." || v.Judged[0].Plugin != "p") {
+				t.Errorf("verdict %q, first %q", v.Verdict, v.Judged[0].Plugin)
+			}
+		})
+	}
+}
+
+func TestEveryStateAndCauseHasASentence(t *testing.T) {
+	t.Parallel()
+	for _, phase := range plugin.Phases() {
+		for _, st := range breaker.States() {
+			for _, c := range breaker.Causes() {
+				p := supervisor.PluginStatus{Name: "p", State: phase.String(), Breaker: supervisor.BreakerView{State: st.String(), Cause: c.String()}}
+				j := statuspage.NewView(connected(p), "n1").Judged[0]
+				if serves := phase == plugin.Ready && st == breaker.StateClosed; serves != (j.Level == statuspage.Fine) || !serves && !strings.HasSuffix(j.Why, ".") || strings.Contains(j.Why, "_") {
+					t.Errorf("%s, breaker %s by %s: %s, %q", phase, st, c, j.Level, j.Why)
+				}
+			}
+		}
+	}
+}
+
+func TestALostRuntimeComesBeforeEverything(t *testing.T) {
+	t.Parallel()
+	o := connected(healthy("a"))
+	o.Runtime = supervisor.RuntimeStatus{Reason: "refused"}
+	h := statuspage.Handler(&fixed{overview: o}, "n1")
+	var v struct{ Level, Verdict, Node string }
+	if err := json.NewDecoder(get(t, h, http.MethodGet, "/status.json").Body).Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Level != "broken" || v.Verdict != "Not connected to the container runtime: refused." || v.Node != "n1" {
+		t.Errorf("it says %+v", v)
+	}
+}
