@@ -166,7 +166,7 @@ func until(t *testing.T, what, address string, meanwhile func(n int), want func(
 	defer tick.Stop()
 	var last map[string]map[string]string
 	var err error
-	for n, limit := 0, time.After(2 * time.Minute); ; n++ {
+	for n, limit := 0, time.After(2*time.Minute); ; n++ {
 		meanwhile(n)
 		if last, err = firing(t.Context(), address); err == nil && want(last) {
 			return last
