@@ -2,7 +2,7 @@
 // Reads /status.json once a second and shows it. Whatever comes from plugins, manifests and pods becomes text, never markup.
 
 const byId = (id) => document.getElementById(id);
-const marks = { broken: "✖", off: "⏻", waiting: "…", fine: "✔" };
+const marks = { broken: "✖", off: "■", waiting: "…", fine: "✔" };
 const words = { broken: "broken", off: "switched off", waiting: "coming up", fine: "in service" };
 
 // make builds an element: its attributes, then its children, which are elements or text.
@@ -35,7 +35,7 @@ function age(ms) {
 
 function took(seconds) {
   if (seconds < 0.001) return Math.max(1, Math.round(seconds * 1e6)) + " µs";
-  if (seconds < 1) return (seconds * 1000).toPrecision(2).replace(/\.0$/, "") + " ms";
+  if (seconds < 1) return (seconds < 0.01 ? (seconds * 1000).toFixed(1).replace(/\.0$/, "") : Math.round(seconds * 1000)) + " ms";
   return seconds.toFixed(1) + " s";
 }
 
@@ -88,7 +88,7 @@ function row(p, j, v, now) {
   const breaker = p.breaker.state ? p.breaker.state + (p.breaker.cause && p.breaker.state !== "closed" ? " (" + p.breaker.cause + ")" : "") : "";
   return make("tr", { "data-plugin": p.name, "data-breaker": p.breaker.state || "", "data-state": p.state },
     make("th", { scope: "row", "data-label": "Plugin" }, make("span", {}, p.name)),
-    cell("Team", "", p.team), cell("State", "", chip(j.level, marks[j.level] + " " + p.state)), cell("Breaker", "", breaker),
+    cell("Team", "", p.team), cell("State", "", chip(j.level, marks[j.level] + " " + words[j.level]), make("span", { class: "plot-text" }, " " + p.state)), cell("Breaker", "", breaker),
     cell("Latency", "", plot(v.latency[p.name], now)), cell("Selected", "num", v.selected[p.name] || 0),
     cell("Missed", p.missed ? "num strong" : "num", p.missed), cell("Restarts", "num", p.restarts), cell("Last error", "error", p.lastError || "none"));
 }
