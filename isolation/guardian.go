@@ -18,6 +18,8 @@ const (
 	// helperGuardian and helperStage are the first arguments of RunHelper.
 	helperGuardian = "guardian"
 	helperStage    = "stage"
+	// helperEnv marks the helpers.
+	helperEnv = "NRI_SUPERVISOR_HELPER"
 
 	// guardianRetry is the pause before a guardian that could not be started, or that somebody killed, is replaced.
 	guardianRetry = time.Second
@@ -96,6 +98,9 @@ func lockGuardian(lockFile string) (*os.File, error) {
 
 // startGuardian starts the guardian and returns when it runs.
 func startGuardian(helper, bases []string, lockFile string, onProblem func(error)) (*guardian, error) {
+	if os.Getenv(helperEnv) != "" {
+		return nil, errHelper
+	}
 	g := &guardian{
 		helper: helper, bases: bases, lockFile: lockFile, onProblem: onProblem,
 		stop: make(chan struct{}), ended: make(chan struct{}),
@@ -180,5 +185,8 @@ func (g *guardian) close() {
 // helperCommand is this program's own executable, run as a helper: the file that runs now, even if its path has a new one.
 func helperCommand(helper []string, args ...string) *exec.Cmd {
 	all := append(append([]string{"nri-supervisor"}, helper...), args...)
-	return &exec.Cmd{Path: "/proc/self/exe", Args: all, Env: []string{}}
+	return &exec.Cmd{Path: "/proc/self/exe", Args: all, Env: []string{helperEnv + "=1"}}
 }
+
+// errHelper is why a helper starts no helper. A program that does not know its helpers' arguments would else start itself for ever.
+var errHelper = errors.New("this process was started as a helper itself: the program must call isolation.RunHelper for the arguments of HostOptions.Helper")
