@@ -36,7 +36,7 @@ type (
 	// RuntimeUnavailable says that connecting failed; it is told once per different reason.
 	RuntimeUnavailable struct {
 		Socket string
-		Reason string // missing, permission, refused, rejected, timeout, lost
+		Reason string // taken, missing, permission, refused, rejected, timeout, lost
 		Err    string
 		Hint   string
 	}

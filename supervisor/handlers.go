@@ -34,6 +34,7 @@ func (h *handlers) Configure(_ context.Context, _, runtime, version string) (api
 	}
 	se.configured = true
 	se.timeout = info.RequestTimeout
+	se.limit.Store(int64(info.RequestTimeout + stuckAfter))
 	se.budget = info.RequestTimeout - margin(info.RequestTimeout)
 	se.sup.runtime.Store(&info)
 	return se.mask, nil

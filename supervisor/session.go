@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +25,9 @@ const (
 	// redialFirst and redialMost bound the wait between attempts: a runtime that comes back is noticed within seconds, an absent one costs a syscall now and then.
 	redialFirst = 100 * time.Millisecond
 	redialMost  = 3 * time.Second
+	// stuckAfter is how much longer than the runtime's own timeout a request may be unanswered, or the connection unread, before the connection is closed: the runtime has given that request
+	// up long before, and every other event of the node would wait in vain, too. It allows for a node that starves everybody for seconds.
+	stuckAfter = 5 * time.Second
 	// writeStall is how long one write to the runtime may take before the connection is closed: neither ttrpc nor NRI's multiplexer has a limit of its own.
 	writeStall = 5 * time.Second
 )
@@ -39,7 +43,7 @@ type RuntimeInfo struct {
 // connection is how the last attempt to reach the runtime went.
 type connection struct {
 	connected bool
-	reason    string // missing, permission, refused, rejected, timeout, lost; empty when connected
+	reason    string // taken, missing, permission, refused, rejected, timeout, lost; empty when connected
 	err       string
 	hint      string
 	since     time.Time
@@ -69,7 +73,7 @@ func (s *Supervisor) connect(ctx context.Context) {
 	wait.Reset()
 	mask := allEvents()
 	unfinished := 0 // registrations in a row that ended between Configure and Synchronize
-	for ctx.Err() == nil {
+	for s.awaitTurn(ctx) {
 		sess := &session{sup: s, mask: mask}
 		err := sess.run(ctx)
 		if ctx.Err() != nil {
@@ -92,6 +96,9 @@ func (s *Supervisor) connect(ctx context.Context) {
 			}
 		}
 		s.noteUnavailable(sess, err)
+		if s.opts.OneSession {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -115,6 +122,33 @@ type session struct {
 	giveUp     bool
 	timeout    time.Duration // the runtime's, for one request
 	flow       flow
+	conn       *stallConn
+	limit      atomic.Int64 // nanoseconds after which a request is stuck; 0 before Configure
+}
+
+// ErrTaken is wrapped by the errors of Options.Turn when another supervisor serves the runtime.
+var ErrTaken = errors.New("another nri-supervisor serves this runtime")
+
+// turnEvery is how often a waiting supervisor looks whether the other one is gone.
+const turnEvery = 250 * time.Millisecond
+
+// awaitTurn returns when no other supervisor serves the runtime, and reports false when ctx has ended.
+func (s *Supervisor) awaitTurn(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		if s.opts.Turn == nil {
+			return true
+		}
+		err := s.opts.Turn()
+		if err == nil {
+			return true
+		}
+		s.noteUnavailable(&session{sup: s}, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(turnEvery):
+		}
+	}
+	return false
 }
 
 var errLost = errors.New("the runtime closed the connection")
@@ -128,7 +162,9 @@ func (se *session) run(ctx context.Context) error {
 		return err
 	}
 	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{})}
-	conn = watched
+	conn, se.conn = watched, watched
+	se.sup.current.Store(se)
+	defer se.sup.current.CompareAndSwap(se, nil)
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx ends the session only after finish
 	defer end()
 	se.ctx, se.ready = sctx, make(chan struct{})
@@ -157,6 +193,8 @@ func (se *session) run(ctx context.Context) error {
 	}()
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	startErr := (<-chan error)(started)
 	ready := (<-chan struct{})(se.ready)
 	for {
@@ -173,6 +211,10 @@ func (se *session) run(ctx context.Context) error {
 			ready = nil
 		case <-limit.C:
 			return fmt.Errorf("register: the runtime did not finish the registration in %s: %w", startLimit, context.DeadlineExceeded)
+		case now := <-look.C:
+			if why := se.stuck(now); why != "" {
+				return errors.New("closed by nri-supervisor itself: " + why)
+			}
 		case <-closed:
 			return errLost
 		case <-watched.lost: // during its start the stub does not say
@@ -182,6 +224,21 @@ func (se *session) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// stuck says what of the session makes no progress; empty: nothing.
+func (se *session) stuck(now time.Time) string {
+	limit := time.Duration(se.limit.Load())
+	if limit == 0 {
+		return ""
+	}
+	if d := se.flow.longest(now); d > limit {
+		return "a request of the runtime has been unanswered for " + d.Round(time.Second).String()
+	}
+	if d := se.conn.unread(now); d > limit {
+		return "the runtime's connection has not been read for " + d.Round(time.Second).String()
+	}
+	return ""
 }
 
 // finish lets the requests that are being answered end, so that the connection closes between two of them.
@@ -274,6 +331,9 @@ func (s *Supervisor) noteUnavailable(se *session, err error) {
 	c := connection{err: err.Error(), since: time.Now()}
 	socket := s.plan().config.Supervisor.Runtime.Socket
 	switch {
+	case errors.Is(err, ErrTaken):
+		c.reason = "taken"
+		c.hint = "this one takes over when the other is gone; stop one of them if that is not meant"
 	case errors.Is(err, fs.ErrNotExist):
 		c.reason = "missing"
 		c.hint = "NRI is off, or the socket is elsewhere: enable it in the runtime (containerd: disable = false in the nri plugin's table, the default from 2.0) or set runtime.socket"
@@ -310,11 +370,24 @@ type stallConn struct {
 	limit time.Duration
 	once  sync.Once
 	lost  chan struct{} // closed at the first read that fails because of the peer
+	away  atomic.Int64  // since when the reader does something else than to read, in unix nanoseconds; 0: it reads, or never did
+}
+
+// unread is for how long nobody has been reading.
+func (c *stallConn) unread(now time.Time) time.Duration {
+	if away := c.away.Load(); away != 0 {
+		return now.Sub(time.Unix(0, away))
+	}
+	return 0
 }
 
 // Read reads.
 func (c *stallConn) Read(b []byte) (int, error) {
+	c.away.Store(0)
 	n, err := c.Conn.Read(b)
+	if err == nil {
+		c.away.Store(time.Now().UnixNano())
+	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		c.once.Do(func() { close(c.lost) })
 	}

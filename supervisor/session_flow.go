@@ -7,27 +7,45 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// flow counts the requests of the runtime that are being answered, so that a session can end between two of them. The zero value is ready for use.
+// flow knows the requests of the runtime that are being answered, so that a session can end between two of them and notices one that is never answered. The zero value is ready for use.
 type flow struct {
-	mu     sync.Mutex
-	active int
-	idle   chan struct{} // not nil: somebody waits for active to be 0
+	mu    sync.Mutex
+	begun map[uint64]time.Time
+	next  uint64
+	idle  chan struct{} // not nil: somebody waits for begun to be empty
 }
 
-func (f *flow) enter() {
-	f.mu.Lock()
-	f.active++
-	f.mu.Unlock()
-}
-
-func (f *flow) leave() {
+// enter takes note of a request and returns its number.
+func (f *flow) enter(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.active--
-	if f.active == 0 && f.idle != nil {
+	if f.begun == nil {
+		f.begun = map[uint64]time.Time{}
+	}
+	f.next++
+	f.begun[f.next] = now
+	return f.next
+}
+
+func (f *flow) leave(id uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.begun, id)
+	if len(f.begun) == 0 && f.idle != nil {
 		close(f.idle)
 		f.idle = nil
 	}
+}
+
+// longest is for how long the oldest request has been waiting for its answer; 0: there is none.
+func (f *flow) longest(now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out time.Duration
+	for _, t := range f.begun {
+		out = max(out, now.Sub(t))
+	}
+	return out
 }
 
 // quiet returns a channel that is closed when no request is being answered.
@@ -35,7 +53,7 @@ func (f *flow) quiet() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ch := make(chan struct{})
-	if f.active == 0 {
+	if len(f.begun) == 0 {
 		close(ch)
 		return ch
 	}
@@ -48,9 +66,9 @@ func (f *flow) quiet() <-chan struct{} {
 // request accounts for one request of the runtime; call what it returns when the answer is ready.
 func (se *session) request(e api.Event) (done func()) {
 	begin := time.Now()
-	se.flow.enter()
+	id := se.flow.enter(begin)
 	return func() {
-		se.flow.leave()
+		se.flow.leave(id)
 		took := time.Since(begin)
 		se.sup.metrics.request(e, took, took > se.timeout)
 	}

@@ -25,7 +25,7 @@ type Status struct {
 type RuntimeStatus struct {
 	Connected      bool      `json:"connected"`
 	Since          time.Time `json:"since"`
-	Reason         string    `json:"reason,omitempty"` // why not: missing, permission, refused, rejected, timeout, lost
+	Reason         string    `json:"reason,omitempty"` // why not: taken, missing, permission, refused, rejected, timeout, lost
 	Error          string    `json:"error,omitempty"`
 	Hint           string    `json:"hint,omitempty"`
 	Sessions       uint64    `json:"sessions"`
@@ -234,22 +234,4 @@ func (s *Supervisor) runtimeInfo() RuntimeInfo {
 		return *i
 	}
 	return RuntimeInfo{}
-}
-
-// Alive reports whether the work loops turn: every plugin's loop takes a message within a second. A plugin's own failure does not matter here.
-func (s *Supervisor) Alive() (ok bool, why string) {
-	limit := time.NewTimer(time.Second)
-	defer limit.Stop()
-	for _, h := range s.plan().hosts {
-		turned := make(chan struct{})
-		if !h.box.put(message{fn: func() { close(turned) }}) {
-			continue // stopped in order
-		}
-		select {
-		case <-turned:
-		case <-limit.C:
-			return false, "the loop of plugin " + h.name + " has not turned for a second"
-		}
-	}
-	return true, ""
 }

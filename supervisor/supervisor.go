@@ -35,6 +35,11 @@ type Options struct {
 	WaitForPlugins time.Duration
 	// Dial connects to the runtime. Nil dials the configured socket.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Turn takes the right to serve the runtime, and keeps it. While it returns an error, which wraps ErrTaken, the supervisor starts no plugin and does not dial. It must not block. Nil: there is
+	// nobody else.
+	Turn func() error
+	// OneSession makes Run end with the first connection to the runtime: whoever started this process made that connection, and there is no other.
+	OneSession bool
 	// State is what survives a restart, and what was found in it. A nil DB keeps nothing.
 	State  *state.DB
 	Loaded state.Loaded
@@ -57,6 +62,8 @@ type Supervisor struct {
 	started  time.Time
 
 	runtime     atomic.Pointer[RuntimeInfo]
+	current     atomic.Pointer[session] // nil: not connected
+	live        liveness
 	deciding    sync.RWMutex   // for reading while a selection is decided and pinned, for writing while the plan is replaced: each decision is by one plan
 	running     sync.WaitGroup // the loops of the plugins
 	manual      manual
@@ -121,7 +128,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	for _, h := range begin.hosts {
 		s.running.Go(h.loop)
-		h.restoreManual(s.opts.Loaded.Manual[h.name])
+	}
+	if s.awaitTurn(ctx) {
+		for _, h := range begin.hosts {
+			h.restoreManual(s.opts.Loaded.Manual[h.name])
+		}
 	}
 	updates := make(chan struct{})
 	go func() {

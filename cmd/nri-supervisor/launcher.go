@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -29,6 +30,9 @@ type launcher struct {
 func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
 	if p.Attaches() {
 		return l.attach(ctx, p, h)
+	}
+	if a := p.Spec.Exec.Args; (len(a) == 0 || a[0] == "run") && itself(p.Spec.Exec.Path) {
+		return nil, fmt.Errorf("start %q: it is nri-supervisor itself, which would host itself: name the plugin's own binary in exec.path", p.Spec.Exec.Path)
 	}
 	node, err := nodeName()
 	if err != nil {
@@ -74,6 +78,16 @@ func (l *launcher) identify(ctx context.Context, p *policy.Plugin, i *isolation.
 		id.Version = d.Version
 	}
 	return id
+}
+
+// itself reports whether the file is this program.
+func itself(path string) bool {
+	file, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	self, err := os.Stat("/proc/self/exe")
+	return err == nil && os.SameFile(file, self)
 }
 
 // nodeName is NODE_NAME, which a DaemonSet sets from spec.nodeName, else the host's name.

@@ -15,10 +15,7 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--log-level %q is not one of debug, info, warn, error", level)
 	}
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	enc.EncodeDuration = zapcore.StringDurationEncoder
-	enc.TimeKey = "time"
+	enc := encoderConfig()
 	var encoder zapcore.Encoder
 	switch {
 	case format == "console", format == "auto" && terminal(w):
@@ -29,6 +26,15 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 		return nil, fmt.Errorf("--log-format %q is not one of json, console, auto", format)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lvl)), nil
+}
+
+// encoderConfig is how a line looks, wherever it goes.
+func encoderConfig() zapcore.EncoderConfig {
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	enc.EncodeDuration = zapcore.StringDurationEncoder
+	enc.TimeKey = "time"
+	return enc
 }
 
 // terminal reports whether a person reads w.

@@ -52,7 +52,12 @@ a process of its own, only the events its selector matches, a timeout and a circ
 a no-op, and only the containers that it selected can notice.`,
 		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if startedByRuntime() { // it passes no arguments
+				return (&runFlags{logLevel: "info", logFormat: "json"}).run(cmd)
+			}
+			return cmd.Help()
+		},
 	}
 	root.Version = version
 	root.SetVersionTemplate(versionLine())

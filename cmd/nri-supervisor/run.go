@@ -60,16 +60,35 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
-	defer heedHangups(log)()
+	var pre *preinstalled
+	if startedByRuntime() {
+		if pre, err = takePreinstalled(); err != nil {
+			return err
+		}
+	}
 	path, err := configPath(f.config)
 	if err != nil {
-		return err
+		return pre.tell(f.logLevel, err)
 	}
 	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
 	if err != nil {
-		return hintError{err, []string{"nri-supervisor check --config " + path + " shows every mistake"}}
+		return pre.tell(f.logLevel, hintError{err, []string{"nri-supervisor check --config " + path + " shows every mistake"}})
 	}
-	return serve(cmd.Context(), cfg, log)
+	if pre == nil {
+		defer heedHangups(log)()
+		return serve(cmd.Context(), cfg, nil, log)
+	}
+	log, closeLog, err := pre.log(cfg.Supervisor.StateDir, f.logLevel)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	defer heedHangups(log)()
+	if err := serve(cmd.Context(), cfg, pre, log); err != nil {
+		log.Error("ended", zap.Error(err)) // nobody reads what the process says at its end
+		return err
+	}
+	return nil
 }
 
 // configPath returns the configuration to read: the flag's, the default if it exists, or none.
@@ -86,17 +105,25 @@ func configPath(flag string) (string, error) {
 }
 
 // serve runs the service until ctx ends. Parts start in the order below and stop in reverse.
-func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
+func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.Logger) error {
 	nri := newNRILog(log.Named("nri"))
 	defer nri.stop()
 	nrilog.Set(nri)
 	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
 	spec := cfg.Supervisor
+	turn, unlock, err := lockFolders(spec, func(err error) {
+		log.Warn("a second nri-supervisor would not be noticed", zap.Error(err))
+	})
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	booted, err := prepareRunDir(spec.RunDir)
 	if err != nil {
 		return err
 	}
-	sink := logTo(log)
+	systemd := newNotifier(log)
+	sink := systemd.sink(logTo(log))
 	db, loaded := state.Open(spec.StateDir, state.Options{OnError: func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) }})
 	defer func() {
 		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -128,10 +155,17 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	registry := prometheus.NewRegistry()
 	launch := newLauncher(&spec, host, log)
 	defer launch.docks.close()
-	sup := supervisor.New(supervisor.Options{
+	options := supervisor.Options{
 		Config: cfg, Launcher: launch, Sink: sink, Registry: registry, Version: version,
-		WaitForPlugins: wait, State: db, Loaded: loaded, Audit: record,
-	})
+		WaitForPlugins: wait, State: db, Loaded: loaded, Audit: record, Turn: turn,
+	}
+	if pre != nil {
+		if err := turn(); err != nil {
+			return err // the runtime waits for us: at once
+		}
+		pre.applyTo(&options)
+	}
+	sup := supervisor.New(options)
 
 	side, stopSide := context.WithCancel(context.WithoutCancel(ctx)) // they outlive the plugins' stop
 	var parts sync.WaitGroup
@@ -143,6 +177,7 @@ func serve(ctx context.Context, cfg *policy.Config, log *zap.Logger) error {
 	if err := serveAdmin(side, &parts, spec.Admin, sup, log); err != nil {
 		return err
 	}
+	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
 	return sup.Run(ctx)
 }
 

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// watchdogShare is how often in systemd's WatchdogSec it is told that the supervisor lives: a probe may take a second and one of them may be late.
+const watchdogShare = 3
+
+// notifier tells systemd how the service does, by the protocol of sd_notify(3). Where nobody listens (NOTIFY_SOCKET is not set) it does nothing. Events reach it on one goroutine.
+type notifier struct {
+	send  func(state string)
+	ready bool
+}
+
+func newNotifier(log *zap.Logger) *notifier {
+	warn := sync.OnceFunc(func() { log.Warn("systemd cannot be told how the service does: NOTIFY_SOCKET does not answer") })
+	return &notifier{send: func(state string) {
+		if _, err := daemon.SdNotify(false, state); err != nil {
+			warn()
+		}
+	}}
+}
+
+// sink passes events on and tells systemd of those that matter to it. The service is ready when it has first tried to reach the runtime: from then on it serves, or waits for what it
+// cannot bring about.
+func (n *notifier) sink(next supervisor.Sink) supervisor.Sink {
+	return func(ev supervisor.Event) {
+		switch e := ev.(type) {
+		case supervisor.RuntimeConnected:
+			n.tell(fmt.Sprintf("registered with %s %s, %d pods", e.Runtime, e.Version, e.Pods), true)
+		case supervisor.RuntimeUnavailable:
+			n.tell("runtime "+e.Reason+": "+e.Err, true)
+		case supervisor.RuntimeLost:
+			n.tell("runtime lost", false)
+		case supervisor.Stopping:
+			n.send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
+		}
+		next(ev)
+	}
+}
+
+// tell sets the status line, and says once that the service is ready.
+func (n *notifier) tell(status string, ready bool) {
+	state := "STATUS=" + strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' ' // a line ends a variable
+		}
+		return r
+	}, status)
+	if ready && !n.ready {
+		n.ready = true
+		state = daemon.SdNotifyReady + "\n" + state
+	}
+	n.send(state)
+}
+
+// watch feeds systemd's watchdog for as long as the probe, which goes the way of an event, comes back. It returns when ctx ends.
+func watch(ctx context.Context, every time.Duration, alive func() (bool, string), send func(string), log *zap.Logger) {
+	tick := time.NewTicker(every / watchdogShare)
+	defer tick.Stop()
+	for {
+		if ok, why := alive(); ok {
+			send(daemon.SdNotifyWatchdog)
+		} else {
+			log.Error("the work loop is stuck; systemd's watchdog is not fed", zap.String("why", why))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// feedWatchdog feeds systemd's watchdog if the service has one (WatchdogSec). It returns when ctx ends.
+func feedWatchdog(ctx context.Context, h health, send func(string), log *zap.Logger) {
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("systemd's watchdog is not fed", zap.Error(err))
+	}
+	if err != nil || every == 0 {
+		return
+	}
+	watch(ctx, every, h.Alive, send, log)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+func TestTheWatchdogIsFedOnlyWhileTheProbeComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		alive, fed := true, 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			watch(ctx, 30*time.Second, func() (bool, string) { return alive, "stuck" }, func(string) { fed++ }, zap.NewNop())
+		}()
+		time.Sleep(25 * time.Second)
+		synctest.Wait()
+		if fed != 3 {
+			t.Errorf("fed %d times in 25 s, want at 0, 10 and 20 s", fed)
+		}
+		alive = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if fed != 3 {
+			t.Errorf("fed %d times more while it was stuck", fed-3)
+		}
+		cancel()
+		<-done
+	})
+}
+
+func TestSystemdHearsOfWhatMattersAndIsToldReadyOnce(t *testing.T) {
+	t.Parallel()
+	var said []string
+	n := &notifier{send: func(s string) { said = append(said, s) }}
+	passed := 0
+	sink := n.sink(func(supervisor.Event) { passed++ })
+	for _, ev := range []supervisor.Event{
+		supervisor.Started{}, supervisor.RuntimeUnavailable{Reason: "missing", Err: "no\nsuch file"},
+		supervisor.RuntimeConnected{Runtime: "containerd", Version: "v2", Pods: 3}, supervisor.RuntimeLost{}, supervisor.Stopping{},
+	} {
+		sink(ev)
+	}
+	want := []string{
+		"READY=1\nSTATUS=runtime missing: no such file", "STATUS=registered with containerd v2, 3 pods", "STATUS=runtime lost", "STOPPING=1\nSTATUS=stopping",
+	}
+	if !slices.Equal(said, want) || passed != 5 {
+		t.Errorf("said %q, passed on %d events", said, passed)
+	}
+}
