@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"github.com/containerd/nri/pkg/api"
@@ -40,9 +39,8 @@ func (f *eventFallback) unknownMethod(method string, err error) bool {
 	if !ok {
 		return false
 	}
-	// ttrpc's own words, with the code it uses now and the one of its versions before 1.2.
-	if words := "method " + method; st.Message() == words || strings.HasPrefix(st.Message(), words+" ") {
-		return st.Code() == codes.Unimplemented || st.Code() == codes.NotFound
+	if lacks(method, err) {
+		return true
 	}
 	// Another implementation of ttrpc. A recent NRI has the method, so there the error comes from a handler.
 	return st.Code() == codes.Unimplemented && f.version() == ""
@@ -62,7 +60,7 @@ func deliver[Reply any](
 		f.old = true
 		f.mu.Unlock()
 	}
-	if _, err := f.StateChange(ctx, &api.StateChangeEvent{Event: event, Pod: pod, Container: ctr}); err != nil {
+	if _, err := f.StateChange(ctx, &api.StateChangeEvent{Event: event, Pod: pod, Container: ctr}); err != nil && !lacks("StateChange", err) {
 		return nil, err
 	}
 	return new(Reply), nil
