@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+)
+
+// eventsFlags are the flags of events.
+type eventsFlags struct {
+	filter  journal.Filter
+	pod     string
+	outcome string
+	action  string
+	follow  bool
+}
+
+func newEvents() *cobra.Command {
+	var at connectFlags
+	var out format
+	var f eventsFlags
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show or follow what was decided: each plugin's part in each event",
+		Long: `Events shows the latest decisions, one a line: when, which plugin, on which
+container, what came of it and why. With --follow it goes on until it is
+interrupted or the service ends. With -o json each line is one JSON object.`,
+		Example: `  nri-supervisor events --notable
+  nri-supervisor events --follow --plugin gpu-env
+  nri-supervisor events --pod ml-training/bert-0 --outcome timeout`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			c, err := at.client(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			each := func(d journal.Decision) error { return f.print(cmd.OutOrStdout(), d, out) }
+			if f.follow {
+				err = c.FollowDecisions(cmd.Context(), f.filter, each)
+				if errors.Is(err, context.Canceled) {
+					return nil // interrupted, as it is meant to end
+				}
+				return asked(err)
+			}
+			list, err := c.Decisions(cmd.Context(), f.filter)
+			if err != nil {
+				return asked(err)
+			}
+			for _, d := range list {
+				if err := each(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVarP(&f.follow, "follow", "f", false, "go on with what is decided from now on")
+	fl.IntVar(&f.filter.Last, "last", 50, "so many of the latest; 0 is all that is remembered, or with --follow none")
+	fl.StringVar(&f.filter.Plugin, "plugin", "", "only this plugin")
+	fl.StringVar(&f.filter.Team, "team", "", "only plugins of this team")
+	fl.StringVar(&f.pod, "pod", "", "only this pod: NAME or NAMESPACE/NAME")
+	fl.StringVar(&f.filter.Event, "event", "", "only this event, such as CreateContainer")
+	fl.StringVar(&f.outcome, "outcome", "", "only this outcome or reason, such as timeout or breaker_open")
+	fl.StringVar(&f.action, "action", "", "only what came to this, such as ignored or failed")
+	fl.BoolVar(&f.filter.Notable, "notable", false, "only what changed, denied, refused or missed something")
+	at.add(cmd)
+	out.add(cmd)
+	return cmd
+}
+
+// check reads the flags that need it.
+func (f *eventsFlags) check() error {
+	f.filter.Namespace, f.filter.Pod = "", f.pod
+	if namespace, pod, ok := strings.Cut(f.pod, "/"); ok {
+		f.filter.Namespace, f.filter.Pod = namespace, pod
+	}
+	if f.filter.Last < 0 {
+		return usageError{fmt.Errorf("--last %d is below zero", f.filter.Last)}
+	}
+	f.filter.Action = journal.Action(f.action)
+	return nil
+}
+
+// print writes one decision as a line, if it is one that is wanted.
+func (f *eventsFlags) print(w io.Writer, d journal.Decision, out format) error {
+	if f.outcome != "" && f.outcome != d.Outcome && f.outcome != d.Reason && d.Kind != journal.KindLost {
+		return nil
+	}
+	if out == formatTable {
+		return write(w, []byte(clean(decisionLine(d))+"\n"))
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		return fmt.Errorf("encode the output: %w", err)
+	}
+	return write(w, escapeJSON(b.Bytes()))
+}
+
+// decisionLine is one decision for people: the time, whose it is, what it is about, what came of it, and why.
+func decisionLine(d journal.Decision) string {
+	parts := []string{d.Time.UTC().Format(time.TimeOnly)}
+	if d.Plugin != "" {
+		parts = append(parts, d.Plugin+nameInBrackets(d.Team))
+	}
+	if d.Event != "" {
+		parts = append(parts, d.Event)
+	}
+	if d.Pod != "" {
+		parts = append(parts, d.Namespace+"/"+d.Pod+nameInBrackets(d.Container))
+	}
+	line := strings.Join(parts, " ") + ": " + strings.Join(nonEmpty(decisionText(d), d.Reason, d.Detail), ", ")
+	for _, list := range []struct {
+		what   string
+		fields []journal.Field
+	}{{"changed", d.Changed}, {"dropped", d.Dropped}} {
+		if len(list.fields) == 0 {
+			continue
+		}
+		names := make([]string, len(list.fields))
+		for i, field := range list.fields {
+			names[i] = field.String()
+		}
+		line += "; " + list.what + " " + strings.Join(names, " ")
+	}
+	if len(d.With) > 0 {
+		line += "; with " + strings.Join(d.With, " ")
+	}
+	if d.TookSeconds > 0 {
+		line += " (" + time.Duration(d.TookSeconds*float64(time.Second)).Round(100*time.Microsecond).String() + ")"
+	}
+	return line
+}
+
+// decisionText is what came of it.
+func decisionText(d journal.Decision) string {
+	switch d.Kind {
+	case journal.KindManual:
+		text := "an operator did " + d.Manual
+		if d.ForSeconds > 0 {
+			text += " for " + age(time.Duration(d.ForSeconds*float64(time.Second)))
+		}
+		return text
+	case journal.KindLost:
+		return count(int(d.Count), "decision") + " lost, since this command was slow" //nolint:gosec // a count of what fits into memory
+	case journal.KindSelection:
+		names := make([]string, len(d.NotMatched))
+		for i, n := range d.NotMatched {
+			names[i] = n.Plugin + nameInBrackets(n.Part)
+		}
+		return "not selected by " + strings.Join(names, " ")
+	case journal.KindEvent, journal.KindUpdate, journal.KindMissed:
+	}
+	return string(d.Action)
+}
+
+func nameInBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "(" + name + ")"
+}
