@@ -34,15 +34,15 @@ func (b bar) String() string {
 
 // group is bars that are measured with the same processes.
 type group struct {
-	name    string
+	bars    []string // their names
 	prepare func(context.Context) ([]bar, error)
 }
 
 func (b *bench) groups() []group {
 	return []group{
-		{"ten", b.tenPlugins},
-		{"hundred", b.hundredPlugins},
-		{"parallel", b.parallelPlugins},
+		{[]string{"one-of-10", "none-of-10", "all-of-10"}, b.tenPlugins},
+		{[]string{"one-of-100"}, b.hundredPlugins},
+		{[]string{"parallel-10"}, b.parallelPlugins},
 	}
 }
 

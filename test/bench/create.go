@@ -22,7 +22,7 @@ type creator struct {
 func (sd *side) creator(p payload, role string, want int) contender {
 	pod := p.pod("create-"+p.name+"-"+role, role)
 	c := &creator{sd: sd, pod: pod, ctr: p.container(pod, "main"), want: want}
-	return contender{name: sd.name, do: c.create}
+	return contender{name: sd.name, do: c.create, pid: sd.pid}
 }
 
 // create creates one container and removes it again, which is not timed.

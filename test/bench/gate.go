@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Rounds of a gate. A ratio that is behind its bar is measured again with more rounds before it counts: a neighbour on the machine can spoil the first, and a real
-// regression spoils both.
-const (
-	gateRounds  = 15
-	retryRounds = 45
-)
+// gateRounds are the rounds of a gate. A ratio that is behind its bar is measured again with three times as many before it counts: a neighbour on the machine can spoil the first,
+// and a real regression spoils both.
+const gateRounds = 15
 
 var errBehind = errors.New("behind the bar")
 
@@ -29,14 +27,14 @@ type outcome struct {
 }
 
 // gate measures every bar and fails if one is missed.
-func (b *bench) gate(ctx context.Context, only string) error {
+func (b *bench) gate(ctx context.Context, only string, rounds int) error {
 	var missed []error
 	begin := time.Now()
 	for _, g := range b.groups() {
-		if only != "" && only != g.name {
+		if only != "" && !slices.Contains(g.bars, only) {
 			continue
 		}
-		outcomes, err := b.judge(ctx, g, gateRounds, retryRounds)
+		outcomes, err := b.judge(ctx, g, only, rounds, 3*rounds)
 		if err != nil {
 			return err
 		}
@@ -50,15 +48,18 @@ func (b *bench) gate(ctx context.Context, only string) error {
 	return errors.Join(missed...)
 }
 
-// judge measures the bars of a group, and again with more rounds those that are missed at first.
-func (b *bench) judge(ctx context.Context, g group, first, again int) ([]outcome, error) {
+// judge measures the bars of a group, or only one, and again with more rounds those that are missed at first.
+func (b *bench) judge(ctx context.Context, g group, only string, first, again int) ([]outcome, error) {
 	defer b.closeSides()
 	bars, err := g.prepare(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.name, err)
+		return nil, fmt.Errorf("%s: %w", g.bars[0], err)
 	}
 	var out []outcome
 	for _, bar := range bars {
+		if only != "" && only != bar.name {
+			continue
+		}
 		o, err := bar.judge(ctx, first)
 		if err == nil && !o.Met && again > 0 {
 			fmt.Fprintf(b.out, "%-12s %s; measured again with more rounds\n", bar.name, o.Ratio)
@@ -94,7 +95,13 @@ func (o outcome) String() string {
 	}
 	fmt.Fprintf(&b, "%-12s %s, bar: %s, %s: %s\n", o.Name, o.Ratio, o.Bar, word, o.Text)
 	for _, t := range o.Timings {
-		fmt.Fprintf(&b, "  %-16s p50 %8.0f µs   p99 %8.0f µs   (%d samples)\n", t.Name, t.P50, t.P99, t.Samples)
+		fmt.Fprintf(&b, "  %-16s p50 %8.0f µs   p99 %8.0f µs   (%d samples)", t.Name, t.P50, t.P99, t.Samples)
+		fmt.Fprintf(&b, "   processor: runtime %.0f", t.CPU)
+		if t.Extra > 0 {
+			fmt.Fprintf(&b, " + supervisor %.0f", t.Extra)
+		}
+		b.WriteString(" µs each")
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

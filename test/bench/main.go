@@ -42,7 +42,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	supervisor := flags.String("supervisor", "", "the supervisor's binary; empty: build it")
 	gate := flags.Bool("gate", false, "only what has a bar; fail if one is missed")
-	only := flags.String("only", "", "only the part or bar with this name")
+	only := flags.String("only", "", "only the part, or with -gate the bar, with this name")
+	times := flags.Int("rounds", gateRounds, "rounds of a gate's first measurement")
 	dir := flags.String("o", "", "folder for results.json and plot.svg; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	b.report.Machine = thisMachine()
 	defer b.closeSides()
 	if *gate {
-		return b.gate(ctx, *only)
+		return b.gate(ctx, *only, *times)
 	}
 	return errors.Join(b.all(ctx, *only), b.report.write(*dir, out))
 }

@@ -50,7 +50,7 @@ func (b *bench) all(ctx context.Context, only string) error {
 
 func (b *bench) allBars(ctx context.Context) error {
 	for _, g := range b.groups() {
-		o, err := b.judge(ctx, g, fullRounds, 0)
+		o, err := b.judge(ctx, g, "", fullRounds, 0)
 		if err != nil {
 			return err
 		}

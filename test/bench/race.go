@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 type contender struct {
 	name string
 	do   func(context.Context) (time.Duration, error) // one operation, and how long the part took that counts
+	pid  int                                          // of the supervisor; 0: there is none
 }
 
 // timing is what came of one contender.
@@ -21,8 +23,12 @@ type timing struct {
 	P50     float64 `json:"p50Microseconds"`    // of all samples
 	P99     float64 `json:"p99Microseconds"`
 	Max     float64 `json:"maxMicroseconds"`
+	// CPU is the processor time of the runtime and of the supervisor, for each operation with all that belongs to it; that of the plugins is not in it.
+	CPU   float64 `json:"runtimeCPUMicroseconds"`
+	Extra float64 `json:"supervisorCPUMicroseconds,omitempty"`
 
-	rounds rounds
+	rounds     rounds
+	cpu, extra time.Duration
 }
 
 // race lets the contenders take turns: in each round each does its operations, in an order that turns around. What disturbs the machine for longer than a round disturbs all of them.
@@ -40,6 +46,7 @@ func race(ctx context.Context, nRounds, ops int, contenders ...contender) ([]tim
 	for range nRounds {
 		for _, i := range order {
 			samples := make([]time.Duration, 0, ops)
+			self, other := processorTime(os.Getpid()), processorTime(contenders[i].pid)
 			for range ops {
 				took, err := contenders[i].do(ctx)
 				if err != nil {
@@ -48,6 +55,8 @@ func race(ctx context.Context, nRounds, ops int, contenders ...contender) ([]tim
 				samples = append(samples, took)
 			}
 			out[i].rounds = append(out[i].rounds, samples)
+			out[i].extra += processorTime(contenders[i].pid) - other
+			out[i].cpu += processorTime(os.Getpid()) - self
 		}
 		slices.Reverse(order)
 	}
@@ -63,5 +72,6 @@ func (t *timing) finish() {
 	t.P50, t.P99 = quantile(all, 0.5), quantile(all, 0.99)
 	if len(all) > 0 {
 		t.Max = all[len(all)-1]
+		t.CPU, t.Extra = float64(t.cpu.Microseconds())/float64(len(all)), float64(t.extra.Microseconds())/float64(len(all))
 	}
 }

@@ -37,6 +37,7 @@ type side struct {
 	socket string
 	dir    string
 	kids   []*child
+	pid    int // of the supervisor
 	setup  setup
 
 	lane     sync.Mutex // one event at a time, as in containerd
@@ -161,7 +162,7 @@ func (b *bench) supervise(ctx context.Context, sd *side) (started, error) {
 	if err != nil {
 		return at, err
 	}
-	sd.kids = append(sd.kids, kid)
+	sd.kids, sd.pid = append(sd.kids, kid), kid.cmd.Process.Pid
 	if at.synchronize, err = sd.await(ctx); err != nil {
 		return at, fmt.Errorf("%w\n%s", err, kid.last())
 	}
