@@ -172,7 +172,7 @@ endif
 
 ifneq ($(wildcard test/bench/*.go),)
 .PHONY: bench
-bench: build ## measure against the stock NRI, in about ten minutes: a table, and bin/bench with JSON and a plot
+bench: build ## measure against the stock NRI, a table, and bin/bench/results.json
 	$(call stage,bench,$(GO) run -buildvcs=false ./test/bench -supervisor $(BIN)/nri-supervisor -o $(BIN)/bench)
 TARGETS += bench
 

@@ -38,11 +38,13 @@ type group struct {
 	prepare func(context.Context) ([]bar, error)
 }
 
-func (b *bench) groups() []group {
+func (b *bench) groups(stream time.Duration) []group {
 	return []group{
 		{[]string{"one-of-10", "none-of-10", "all-of-10"}, b.tenPlugins},
 		{[]string{"one-of-100"}, b.hundredPlugins},
 		{[]string{"parallel-10"}, b.parallelPlugins},
+		{[]string{"hung-others"}, b.hungPlugin},
+		{[]string{"lane-others"}, b.slowPlugin(stream)},
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // and a real regression spoils both.
 const gateRounds = 15
 
+// slowGate is how long the stream of pods with a slow plugin is, where a full run takes 30 s.
+const slowGate = 8 * time.Second
+
 var errBehind = errors.New("behind the bar")
 
 // outcome is what a bar's measurement came to.
@@ -27,10 +30,11 @@ type outcome struct {
 }
 
 // gate measures every bar and fails if one is missed.
-func (b *bench) gate(ctx context.Context, only string, rounds int) error {
+func (b *bench) gate(ctx context.Context, only string) error {
+	rounds := b.times(gateRounds)
 	var missed []error
 	begin := time.Now()
-	for _, g := range b.groups() {
+	for _, g := range b.groups(slowGate) {
 		if only != "" && !slices.Contains(g.bars, only) {
 			continue
 		}

@@ -36,6 +36,7 @@ type bench struct {
 	sides              []*side
 	floors             []*floor
 	report             report
+	rounds             int // of each measurement, if not 0
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -43,8 +44,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	supervisor := flags.String("supervisor", "", "the supervisor's binary; empty: build it")
 	gate := flags.Bool("gate", false, "only what has a bar; fail if one is missed")
 	only := flags.String("only", "", "only the part, or with -gate the bar, with this name")
-	times := flags.Int("rounds", gateRounds, "rounds of a gate's first measurement")
-	dir := flags.String("o", "", "folder for results.json and plot.svg; empty: none")
+	times := flags.Int("rounds", 0, "rounds of each measurement; 0: as many as it needs")
+	against := flags.String("against", "", "another supervisor's binary, to measure a change: only compare the two")
+	dir := flags.String("o", "", "folder for results.json; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -69,10 +71,26 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	quiet()
 	b.report.Machine = thisMachine()
 	defer b.closeSides()
+	b.rounds = *times
+	if *against != "" {
+		other, err := filepath.Abs(*against)
+		if err != nil {
+			return err
+		}
+		return b.compare(ctx, other)
+	}
 	if *gate {
-		return b.gate(ctx, *only, *times)
+		return b.gate(ctx, *only)
 	}
 	return errors.Join(b.all(ctx, *only), b.report.write(*dir, out))
+}
+
+// times is how many rounds a measurement has that needs so many.
+func (b *bench) times(needed int) int {
+	if b.rounds > 0 {
+		return b.rounds
+	}
+	return needed
 }
 
 // closeSides ends everything that was started.

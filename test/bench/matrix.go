@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Rounds of a full run.
 const (
 	fullRounds   = 30
 	matrixRounds = 12
+	slowFull     = 30 * time.Second
 )
 
 // row is one comparison of a full run.
@@ -32,6 +34,12 @@ func (b *bench) parts() []part {
 	return []part{
 		{"bars", b.allBars},
 		{"matrix", b.matrix},
+		{"events", b.events},
+		{"parallel", b.parallelStarts},
+		{"slow", b.slowStock},
+		{"synchronize", b.synchronize},
+		{"memory", b.memory},
+		{"start", b.startUp},
 	}
 }
 
@@ -49,8 +57,8 @@ func (b *bench) all(ctx context.Context, only string) error {
 }
 
 func (b *bench) allBars(ctx context.Context) error {
-	for _, g := range b.groups() {
-		o, err := b.judge(ctx, g, "", fullRounds, 0)
+	for _, g := range b.groups(slowFull) {
+		o, err := b.judge(ctx, g, "", b.times(fullRounds), 0)
 		if err != nil {
 			return err
 		}
@@ -82,12 +90,9 @@ func (b *bench) matrixOf(ctx context.Context, n int) error {
 		payloads = append(payloads, heavy())
 	}
 	for _, p := range payloads {
-		for _, share := range []struct {
-			name, role string
-			want       int
-		}{{"none", "none", 0}, {"one", pluginName(n / 2), 1}, {"all", "all", n}} {
+		for _, share := range shares(n) {
 			contenders := []contender{stock.creator(p, share.role, share.want), ours.creator(p, share.role, share.want), least.creator(p, share.role)}
-			t, err := race(ctx, matrixRounds, opsPerRound/2, contenders...)
+			t, err := race(ctx, b.times(matrixRounds), opsPerRound/2, contenders...)
 			if err != nil {
 				return err
 			}
@@ -95,6 +100,16 @@ func (b *bench) matrixOf(ctx context.Context, n int) error {
 		}
 	}
 	return nil
+}
+
+// share is how many of the plugins select a pod.
+type share struct {
+	name, role string
+	want       int
+}
+
+func shares(n int) []share {
+	return []share{{"none", "none", 0}, {"one", pluginName(n / 2), 1}, {"all", "all", n}}
 }
 
 // add completes a row and shows it.

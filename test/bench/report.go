@@ -23,6 +23,8 @@ type report struct {
 	Machine machine   `json:"machine"`
 	Bars    []outcome `json:"bars,omitempty"`
 	Rows    []row     `json:"rows,omitempty"`
+	Slow    []timing  `json:"slowOnStock,omitempty"`
+	Facts   []fact    `json:"facts,omitempty"`
 }
 
 func thisMachine() machine {
@@ -41,7 +43,7 @@ func thisMachine() machine {
 	return m
 }
 
-// write writes the report as JSON and as a plot into the folder.
+// write writes the report as JSON into the folder.
 func (r *report) write(dir string, out io.Writer) error {
 	if dir == "" {
 		return nil

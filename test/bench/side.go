@@ -42,10 +42,18 @@ type side struct {
 
 	lane     sync.Mutex // one event at a time, as in containerd
 	starting atomic.Bool
-	synced   chan time.Duration // one token for each plugin that registered: how long the synchronization took
+	synced   chan registration // one for each plugin that registers
 	pods     []*api.PodSandbox
 	ctrs     []*api.Container
 }
+
+// registration is how the synchronization of a plugin went, which ends its registration.
+type registration struct {
+	took time.Duration
+	err  error
+}
+
+var errNotSynchronized = errors.New("the runtime gave a plugin up that was not synchronized in time")
 
 // newSide starts a runtime that nobody has connected to.
 func (b *bench) newSide(name string, s setup) (*side, error) {
@@ -53,7 +61,7 @@ func (b *bench) newSide(name string, s setup) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	sd := &side{name: name, socket: filepath.Join(dir, "nri.sock"), dir: dir, setup: s, synced: make(chan time.Duration, 1024)}
+	sd := &side{name: name, socket: filepath.Join(dir, "nri.sock"), dir: dir, setup: s, synced: make(chan registration, 1024)}
 	for i := range s.containers {
 		pod := typical().pod(fmt.Sprintf("old-%d", i), "none")
 		sd.pods, sd.ctrs = append(sd.pods, pod), append(sd.ctrs, typical().container(pod, "main"))
@@ -77,8 +85,8 @@ func (b *bench) newSide(name string, s setup) (*side, error) {
 func (sd *side) synchronize(ctx context.Context, cb adaptation.SyncCB) error {
 	begin := time.Now()
 	_, err := cb(ctx, sd.pods, sd.ctrs)
-	if err == nil && !sd.starting.Load() {
-		sd.synced <- time.Since(begin)
+	if !sd.starting.Load() {
+		sd.synced <- registration{time.Since(begin), err}
 	}
 	return err
 }
@@ -92,9 +100,12 @@ func (sd *side) await(ctx context.Context) (time.Duration, error) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
-	case took := <-sd.synced:
+	case r := <-sd.synced:
+		if r.err != nil {
+			return r.took, fmt.Errorf("%w: %d containers: %w", errNotSynchronized, len(sd.ctrs), r.err)
+		}
 		sd.nri.BlockPluginSync().Unblock() // the adaptation adds the plugin after the callback, under its own lock
-		return took, nil
+		return r.took, nil
 	case <-limit.C:
 		return 0, fmt.Errorf("%s: no plugin registered in %s", sd.name, patience)
 	case <-ctx.Done():
@@ -109,12 +120,9 @@ func (b *bench) stock(ctx context.Context, s setup) (*side, error) {
 		return nil, err
 	}
 	for i := range s.plugins {
-		args := append([]string{"-socket", sd.socket, "-name", pluginName(i), "-index", s.index(i)}, s.args(i)...)
-		kid, err := b.start(b.plugin, args, nil, nil)
-		if err != nil {
+		if err := b.startPlugin(sd, i); err != nil {
 			return nil, err
 		}
-		sd.kids = append(sd.kids, kid)
 	}
 	for range s.plugins { // they start side by side; the runtime takes one after the other
 		if _, err := sd.await(ctx); err != nil {
@@ -124,20 +132,34 @@ func (b *bench) stock(ctx context.Context, s setup) (*side, error) {
 	return sd, nil
 }
 
+// startPlugin starts a plugin on the side's own socket.
+func (b *bench) startPlugin(sd *side, i int) error {
+	args := append([]string{"-socket", sd.socket, "-name", pluginName(i), "-index", sd.setup.index(i)}, sd.setup.args(i)...)
+	kid, err := b.start(b.plugin, args, nil, nil)
+	if err == nil {
+		sd.kids = append(sd.kids, kid)
+	}
+	return err
+}
+
 // supervised starts a runtime with the supervisor on its socket, which hosts the plugins.
 func (b *bench) supervised(ctx context.Context, s setup) (*side, error) {
-	sd, err := b.newSide(fmt.Sprintf("supervisor %d", s.plugins), s)
+	return b.supervisedBy(ctx, b.supervisor, fmt.Sprintf("supervisor %d", s.plugins), s)
+}
+
+func (b *bench) supervisedBy(ctx context.Context, binary, name string, s setup) (*side, error) {
+	sd, err := b.newSide(name, s)
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.supervise(ctx, sd)
+	_, err = b.supervise(ctx, binary, sd)
 	return sd, err
 }
 
 // started says when the parts of a supervisor were there, from its start.
 type started struct{ registered, ready, synchronize time.Duration }
 
-func (b *bench) supervise(ctx context.Context, sd *side) (started, error) {
+func (b *bench) supervise(ctx context.Context, binary string, sd *side) (started, error) {
 	var at started
 	config, err := sd.configure(b.plugin)
 	if err != nil {
@@ -158,7 +180,7 @@ func (b *bench) supervise(ctx context.Context, sd *side) (started, error) {
 		}
 	}
 	begin := time.Now()
-	kid, err := b.start(b.supervisor, []string{"run", "--config", config, "--log-format", "json"}, watch, nil)
+	kid, err := b.start(binary, []string{"run", "--config", config, "--log-format", "json"}, watch, nil)
 	if err != nil {
 		return at, err
 	}
