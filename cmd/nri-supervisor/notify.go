@@ -83,7 +83,7 @@ func watch(ctx context.Context, every time.Duration, alive func() (bool, string)
 }
 
 // feedWatchdog feeds systemd's watchdog if the service has one (WatchdogSec). It returns when ctx ends.
-func feedWatchdog(ctx context.Context, h health, send func(string), log *zap.Logger) {
+func feedWatchdog(ctx context.Context, sup *supervisor.Supervisor, send func(string), log *zap.Logger) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("systemd's watchdog is not fed", zap.Error(err))
@@ -91,5 +91,5 @@ func feedWatchdog(ctx context.Context, h health, send func(string), log *zap.Log
 	if err != nil || every == 0 {
 		return
 	}
-	watch(ctx, every, h.Alive, send, log)
+	watch(ctx, every, sup.Alive, send, log)
 }
