@@ -17,11 +17,16 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
-// observed is what the probes and the status page ask.
-type observed interface {
-	statuspage.Source
+// health is what the probes ask.
+type health interface {
 	Ready() (ok bool, why string)
 	Alive() (ok bool, why string)
+}
+
+// observed is what the probes and the status page ask.
+type observed interface {
+	health
+	statuspage.Source
 }
 
 // serveHTTP serves /metrics, /healthz, /readyz and the status page in the background. An empty address listens nowhere.
