@@ -51,6 +51,7 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 		defer se.sup.stranger(ref)()
 	}
 	pod = se.sup.store.ObservePod(pod, time.Now())
+	se.sup.recorders.take(e, pod, nil, nil)
 	sel, others := se.sup.podSelection(pod)
 	v := se.visit(ctx, e, ref, pod, nil)
 	if ends(e) {
@@ -78,6 +79,7 @@ func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandb
 		defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	}
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	se.sup.recorders.take(e, o.Pod, o.Container, nil)
 	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
 	if ends(e) {

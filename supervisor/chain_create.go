@@ -75,6 +75,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	defer se.request(api.Event_CREATE_CONTAINER)()
 	s := se.sup
 	o := s.store.ObserveCreation(pod, ctr, time.Now())
+	s.recorders.take(api.Event_CREATE_CONTAINER, o.Pod, o.Container, nil)
 	if o.Replaced != nil {
 		s.tellReplaced(*o.Replaced)
 	}

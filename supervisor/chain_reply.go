@@ -16,6 +16,7 @@ import (
 func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) (updates []*api.ContainerUpdate, err error) {
 	defer se.request(api.Event_UPDATE_CONTAINER)()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	se.sup.recorders.take(api.Event_UPDATE_CONTAINER, o.Pod, o.Container, r)
 	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
 		return nil, nil
@@ -67,6 +68,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	defer se.request(api.Event_STOP_CONTAINER)()
 	defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
+	se.sup.recorders.take(api.Event_STOP_CONTAINER, o.Pod, o.Container, nil)
 	defer se.sup.store.SetStopped(o.Ref)
 	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {

@@ -9,6 +9,22 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
+// CheckReply says why a plugin's reply to CreateContainer would be dropped as invalid, whatever the plugin is granted; nil when it would not. Nil is fine.
+func CheckReply(r *api.CreateContainerResponse) error {
+	if err := checkAdjustment(r.GetAdjust()); err != nil {
+		return err
+	}
+	for _, u := range r.GetUpdate() {
+		if err := checkUpdate(u); err != nil {
+			return err
+		}
+	}
+	if v, bad := tooLarge(r); bad {
+		return errors.New(v.detail)
+	}
+	return nil
+}
+
 // checkAdjustment refuses what would pass NRI and then fail late, in the spec generator or in runc, or that a well-behaved plugin cannot mean. Removal markers are well-formed.
 func checkAdjustment(a *api.ContainerAdjustment) error {
 	if a == nil {

@@ -58,8 +58,11 @@ type Supervisor struct {
 	updates  *updater
 	history  *history
 	journal  *journal.Journal
-	inForce  atomic.Pointer[plan]
-	started  time.Time
+
+	explaining sync.Mutex // held while the audit is read
+	recorders  recorders
+	inForce    atomic.Pointer[plan]
+	started    time.Time
 
 	runtime     atomic.Pointer[RuntimeInfo]
 	current     atomic.Pointer[session] // nil: not connected

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
 // fakeNow is the moment of the golden outputs.
@@ -39,6 +42,23 @@ func (f *fakeAPI) Status() supervisor.Status {
 		st.Bypass = f.bypass
 	}
 	return st
+}
+
+func (f *fakeAPI) Explain(_ context.Context, namespace, pod, container string) ([]supervisor.Explanation, error) {
+	if namespace != "ml-train" {
+		return nil, fmt.Errorf("explain %s/%s: %w", namespace, pod, supervisor.ErrNotExplained)
+	}
+	return explained(container), nil
+}
+
+func (f *fakeAPI) Record(ctx context.Context, _ supervisor.RecordFilter, each func(*recording.Event, uint64) error) error {
+	for i, name := range []string{"Synchronize", "RunPodSandbox", "StopPodSandbox"} {
+		if err := each(&recording.Event{Name: name, Pod: &api.PodSandbox{Namespace: "a/b", Name: "../c"}}, uint64(i)); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func (f *fakeAPI) Missed() []supervisor.MissedWork { return slices.Clone(f.missed) }

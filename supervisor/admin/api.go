@@ -1,13 +1,15 @@
 package admin
 
 import (
+	"context"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
-// API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block.
+// API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block, but for Explain and Record.
 type API interface {
 	// Status returns the state of everything. What it returns is the caller's.
 	Status() supervisor.Status
@@ -19,6 +21,11 @@ type API interface {
 	Decisions(f journal.Filter) []journal.Decision
 	// FollowDecisions subscribes to decisions. The caller closes the subscription.
 	FollowDecisions(f journal.Filter) *journal.Subscription
+	// Explain says what each plugin had to do with a pod and its containers, or with one container by name or id. It may read files; ctx bounds it. For what nothing is known of it returns an
+	// error that wraps supervisor.ErrNotExplained.
+	Explain(ctx context.Context, namespace, pod, container string) ([]supervisor.Explanation, error)
+	// Record calls each for the state and then for each event, until ctx ends or each returns an error.
+	Record(ctx context.Context, f supervisor.RecordFilter, each func(ev *recording.Event, lost uint64) error) error
 	// Bypass makes the supervisor a no-op for d; 0 ends that. uid is who asked.
 	Bypass(d time.Duration, uid uint32)
 }

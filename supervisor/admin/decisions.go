@@ -116,9 +116,7 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 	case s.tails <- struct{}{}:
 		defer func() { <-s.tails }()
 	default:
-		answerError(w, httpError{http.StatusServiceUnavailable, ErrorReply{
-			Error: fmt.Sprintf("%d clients follow already", cap(s.tails)), Hints: []string{"end one of them"},
-		}})
+		answerError(w, tooMany(cap(s.tails)))
 		return
 	}
 	sub := s.api.FollowDecisions(f)
@@ -133,6 +131,10 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+func tooMany(n int) error {
+	return httpError{http.StatusServiceUnavailable, ErrorReply{Error: fmt.Sprintf("%d clients follow already", n), Hints: []string{"end one of them"}}}
 }
 
 // lines writes values, one a line, to a client. A client that does not read for the write limit is cut off.
@@ -159,6 +161,17 @@ func (l lines) write(ds []journal.Decision) error {
 		if err := l.enc.Encode(&ds[i]); err != nil {
 			return err
 		}
+	}
+	return l.ctl.Flush()
+}
+
+// line writes one value.
+func (l lines) line(v any) error {
+	if err := l.ctl.SetWriteDeadline(time.Now().Add(l.limit)); err != nil {
+		return err
+	}
+	if err := l.enc.Encode(v); err != nil {
+		return err
 	}
 	return l.ctl.Flush()
 }

@@ -6,6 +6,8 @@
 //	GET  /v1/status                    → supervisor.Status
 //	GET  /v1/missed                    → []supervisor.MissedWork, ordered by namespace, pod, container and plugin
 //	GET  /v1/decisions?plugin=a&follow → journal.Decision, one a line; see DecisionsQuery
+//	GET  /v1/explain?namespace=n&pod=p&container=c → []supervisor.Explanation
+//	GET  /v1/record?namespace=n&pod=p&values=false → {"event":recording.Event,"lost":n}, one a line, without end
 //	POST /v1/plugins/{name}/{action}   → ActionReply; action is one of Actions
 //	POST /v1/bypass {"for":"10m"}      → BypassReply; "0s" ends the bypass
 //

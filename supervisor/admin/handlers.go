@@ -36,6 +36,8 @@ func (s *server) handler() http.Handler {
 	mux.Handle("/v1/status", only(http.MethodGet, s.status))
 	mux.Handle("/v1/missed", only(http.MethodGet, s.missed))
 	mux.Handle("/v1/decisions", http.HandlerFunc(s.decisions))
+	mux.Handle("/v1/explain", only(http.MethodGet, s.explain))
+	mux.HandleFunc("/v1/record", s.record)
 	mux.Handle("/v1/plugins/{name}/{action}", only(http.MethodPost, s.act))
 	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -62,9 +64,9 @@ func (s *server) handler() http.Handler {
 // roleFor returns the role that a path needs. What is not named here needs RoleAdmin, so that a path that is forgotten is closed and not open.
 func roleFor(pattern string) Role {
 	switch pattern {
-	case "/", "/v1/status", "/v1/missed", "/v1/decisions":
+	case "/", "/v1/status", "/v1/missed", "/v1/decisions", "/v1/explain":
 		return RoleView
-	case "/v1/plugins/{name}/{action}":
+	case "/v1/plugins/{name}/{action}", "/v1/record":
 		return RoleOperate
 	default: // the bypass, for one: it is about every team's plugins
 		return RoleAdmin

@@ -14,13 +14,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
 // roleAPI answers everything that a role may ask for.
 type roleAPI struct{ stubAPI }
 
 func (roleAPI) Decisions(journal.Filter) []journal.Decision { return nil }
+
+func (roleAPI) Explain(context.Context, string, string, string) ([]supervisor.Explanation, error) {
+	return nil, supervisor.ErrNotExplained
+}
+
+func (roleAPI) Record(_ context.Context, _ supervisor.RecordFilter, each func(*recording.Event, uint64) error) error {
+	return each(&recording.Event{Name: "Synchronize"}, 0)
+}
 
 func TestEachRoleMayDoWhatItMayAndNoMore(t *testing.T) {
 	t.Parallel()
@@ -36,6 +46,10 @@ func TestEachRoleMayDoWhatItMayAndNoMore(t *testing.T) {
 			_, statusErr := c.Status(t.Context())
 			_, missedErr := c.Missed(t.Context())
 			_, decisionsErr := c.Decisions(t.Context(), journal.Filter{})
+			_, explainErr := c.Explain(t.Context(), "n", "p", "")
+			nothing := func(*recording.Event, uint64) error { return nil }
+			recordErr := c.Record(t.Context(), supervisor.RecordFilter{}, nothing)
+			valuesErr := c.Record(t.Context(), supervisor.RecordFilter{Values: true}, nothing)
 			_, actErr := c.Act(t.Context(), "a", "trip")
 			_, bypassErr := c.Bypass(t.Context(), time.Minute)
 			forgottenErr := c.do(t.Context(), http.MethodGet, "/v1/nothing", nil, nil)
@@ -44,8 +58,10 @@ func TestEachRoleMayDoWhatItMayAndNoMore(t *testing.T) {
 				needs     Role
 				otherwise int
 			}{
-				"status": {statusErr, RoleView, 0}, "missed": {missedErr, RoleView, 0}, "decisions": {decisionsErr, RoleView, 0}, "an action": {actErr, RoleOperate, 0},
-				"a bypass": {bypassErr, RoleAdmin, 0}, "an unknown path": {forgottenErr, RoleView, http.StatusNotFound},
+				"status": {statusErr, RoleView, 0}, "missed": {missedErr, RoleView, 0}, "decisions": {decisionsErr, RoleView, 0},
+				"explain": {explainErr, RoleView, http.StatusNotFound}, "record": {recordErr, RoleOperate, 0}, "record with values": {valuesErr, RoleAdmin, 0},
+				"an action": {actErr, RoleOperate, 0},
+				"a bypass":  {bypassErr, RoleAdmin, 0}, "an unknown path": {forgottenErr, RoleView, http.StatusNotFound},
 			} {
 				var req *RequestError
 				status := 0
