@@ -19,4 +19,6 @@ type compiled struct {
 	configData string
 	critical   globs
 	staticPods bool
+	// statesFailurePolicy says that failurePolicy was written.
+	statesFailurePolicy bool
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Problems Problems
 	// Hash is the SHA-256 in hexadecimal of the names and contents of all files read.
 	Hash string
+
+	critical globs
 }
 
 // Plugin returns the valid plugin of this name; nil when there is none.

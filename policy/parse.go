@@ -243,7 +243,7 @@ func (b *builder) finish() (*Config, error) {
 	}
 	b.rejectDuplicates()
 	b.rejectSharedSockets()
-	c := &Config{Supervisor: b.spec, Hash: b.hash.String(), Invalid: b.files}
+	c := &Config{Supervisor: b.spec, Hash: b.hash.String(), Invalid: b.files, critical: b.critical}
 	problems := append(slices.Clone(b.problems), b.supervisor.problems...)
 	for _, cand := range b.plugins {
 		d, p := cand.doc, cand.plugin
@@ -266,6 +266,8 @@ func (b *builder) finish() (*Config, error) {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	problems = append(problems, c.TimeoutWarnings(DefaultRuntimeTimeout)...)
+	at := b.supervisor.at("spec.requiredPlugins")
+	problems = append(problems, c.combinationWarnings(at.file, at.line)...)
 	c.Problems = problems.sorted()
 	return c, nil
 }

@@ -21,9 +21,7 @@ type unsupportedField struct {
 func unsupported(kind string) []unsupportedField {
 	if kind == KindSupervisor {
 		return []unsupportedField{
-			{path: "spec.runtime.validate", missing: "validation of what other NRI plugins of the runtime did"},
 			{path: "spec.tracing", missing: "tracing"},
-			{path: "spec.requiredPlugins", missing: "required plugins"},
 			{path: "spec.teams.*.minimumProfile", missing: "a minimum sandbox profile"},
 			{path: "spec.teams.*.resources", missing: "resource ceilings"},
 			{path: "spec.teams.*.laneShare", missing: "lane shares of a team"},

@@ -10,9 +10,7 @@ import (
 func notDefault(kind string) map[string]string {
 	if kind == KindSupervisor {
 		return map[string]string{
-			"spec.runtime.validate":       "runtime: {validate: true}",
 			"spec.tracing":                "tracing: {ratio: 1}",
-			"spec.requiredPlugins":        "requiredPlugins: [x]",
 			"spec.teams.*.minimumProfile": "teams: {t: {minimumProfile: none}}",
 			"spec.teams.*.resources":      "teams: {t: {resources: {limits: {cpu: 1}}}}",
 			"spec.teams.*.laneShare":      "teams: {t: {laneShare: {ratio: 0}}}",

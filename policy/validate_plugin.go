@@ -49,6 +49,10 @@ func (b *builder) buildPlugin(c *candidate) {
 	d.validateSandbox("spec", &p.Spec)
 	b.applyTeam(d, p)
 	p.compile(b)
+	p.statesFailurePolicy = d.isWritten("spec.failurePolicy")
+	if p.validates() && !p.statesFailurePolicy {
+		d.errorf("spec.failurePolicy", "write Fail to refuse containers that it could not judge, or Ignore to create them", "a plugin that validates (events) must state its failurePolicy")
+	}
 	b.loadConfigData(d, p)
 	b.checkPluginFiles(d, p)
 }

@@ -71,6 +71,9 @@ func (b *builder) validateSupervisor() {
 			}
 		}
 	}
+	for i, name := range s.RequiredPlugins {
+		d.checkName(indexPath("spec.requiredPlugins", i), name, "a plugin name")
+	}
 	b.critical = d.globs("spec.critical.namespaces", s.Critical.Namespaces)
 	for _, name := range slices.Sorted(maps.Keys(s.Teams)) {
 		b.teams[name] = d.compileTeam(childPath("spec.teams", name), name, s.Teams[name])

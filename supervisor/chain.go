@@ -26,10 +26,13 @@ type visit struct {
 	key   string
 	until time.Time // by then the runtime must have its answer
 
-	quiet   []*host     // whose missing work is recorded already
-	earlier setFields   // what the plugins asked so far have set
-	failing atomic.Bool // some plugin's failure makes the request fail
-	notes   notes       // what is to be told of it
+	quiet   []*host            // whose missing work is recorded already
+	earlier setFields          // what the plugins asked so far have set
+	outside bool               // validators judge in a request of their own
+	owners  *api.OwningPlugins // with outside: who set what
+	need    map[string]string  // plugins that must succeed, and what requires it
+	failing atomic.Bool        // some plugin's failure makes the request fail
+	notes   notes              // what is to be told of it
 }
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
@@ -166,7 +169,7 @@ func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
 	if !h.policy().Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
 		return journal.ActionWithheld, nil
 	}
-	if err := v.sup.fallback(h, v.event, v.pod, v.name, reason, r.detail, r.took); err != nil {
+	if err := v.sup.fallback(h, v.event, v.pod, v.name, v.need[h.name], reason, r.detail, r.took); err != nil {
 		return journal.ActionFailed, err
 	}
 	return journal.ActionIgnored, nil

@@ -39,7 +39,7 @@ func (v *visit) parts(sel []selected) ([]*part, []merge.Member) {
 	parts := make([]*part, 0, len(sel))
 	members := make([]merge.Member, 0, len(sel))
 	for _, s := range sel {
-		validates := v.event == api.Event_CREATE_CONTAINER && s.h.validates()
+		validates := v.event == api.Event_CREATE_CONTAINER && !v.outside && s.h.validates()
 		adjusts := s.h.subscribes(v.event)
 		if !adjusts && !validates {
 			continue
@@ -80,12 +80,18 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		s.tellReplaced(*o.Replaced)
 	}
 	sel, others := s.containerSelection(o.Ref, o.Pod, o.Container)
+	need, err := s.requirements(o, sel)
+	if err != nil {
+		s.forgetContainer(o.Ref)
+		return nil, nil, err
+	}
 	if len(sel) == 0 {
 		s.store.SetCreated(o.Ref)
 		s.history.decided(s, o.Ref)
 		return nil, nil, nil
 	}
 	v := se.visit(ctx, api.Event_CREATE_CONTAINER, o.Ref, o.Pod, o.Container)
+	v.need, v.outside = need, se.outside()
 	parts, members := v.parts(sel)
 	defer v.publish(others)
 	rpl, err := v.create(ctx, parts, members, &api.CreateContainerRequest{Pod: o.Pod, Container: o.Container})
@@ -100,6 +106,9 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		v.unanswered(parts)
 	}
 	v.changes(parts, false)
+	if v.outside {
+		se.authors.Store(&authorship{ref: v.ref, owners: v.owners, plugins: consulted(parts)})
+	}
 	missed := v.record(parts)
 	s.store.SetCreated(o.Ref)
 	v.turnOver(parts)
@@ -155,6 +164,9 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			}
 			if o, ok := p.result.reply.(optOut); ok {
 				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
+				if by := v.need[p.h.name]; by != "" {
+					v.fails(p, v.sup.unmet(store.Observed{Ref: v.ref, Pod: v.pod, Container: v.ctr}, p.h.name, by, "it is not interested in this container"))
+				}
 			}
 		}
 		rpl, _ := p.result.reply.(*api.CreateContainerResponse)
@@ -167,11 +179,19 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		v.earlier.drop(d.Member)
 		_ = v.conflict(parts, d)
 	}
+	var asked []*api.PluginInstance
 	validate := func(ctx context.Context, i int, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
+		req = proto.CloneOf(req)
+		req.Plugins = asked
 		return v.validate(ctx, parts[i], req)
 	}
+	settled := !slices.ContainsFunc(members, func(m merge.Member) bool { return m.Validates })
 	for {
-		res, err := v.sup.merge.CreateContainer(ctx, members, req, call, merge.CreateOptions{Validate: validate, Dropped: dropped})
+		o := merge.CreateOptions{Dropped: dropped, Owners: v.outside}
+		if settled {
+			o.Validate = validate
+		}
+		res, err := v.sup.merge.CreateContainer(ctx, members, req, call, o)
 		if err == nil {
 			err = failed(parts)
 		}
@@ -184,7 +204,12 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			continue
 		}
 		if proto.Size(res.Reply) <= replyLimit {
+			if !settled { // nothing will be left out any more, so now it can be judged, once
+				settled, asked = true, consulted(parts)
+				continue
+			}
 			v.lost(parts, res.LostUpdates)
+			v.owners = res.Owners
 			for _, p := range parts {
 				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {
 					p.h.met.adjusted(policy.FieldsOf(rpl.GetAdjust()))

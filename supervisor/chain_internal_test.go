@@ -68,7 +68,7 @@ func TestAMissingValidatorIsRecorded(t *testing.T) {
 	t.Parallel()
 	var m api.EventMask
 	m.Set(api.Event_VALIDATE_CONTAINER_ADJUSTMENT)
-	f, s := serve(t, load(t, [2]string{"judge", sel("x") + "  permissions: {reject: true}\n"}), makers{
+	f, s := serve(t, load(t, [2]string{"judge", sel("x") + "  permissions: {reject: true}\n  failurePolicy: Ignore\n"}), makers{
 		"judge": one(&fakePlugin{mask: m, validate: func() (*api.ValidateContainerAdjustmentResponse, error) { return nil, errors.New("boom") }}),
 	})
 	rpl, err := s.create(pod("p", "x", "1"), ctr("p", "c"))

@@ -108,6 +108,11 @@ type (
 		Plugin, Team, Namespace, Pod, Container string
 		Denials                                 []policy.Denial
 	}
+	// Unmet says that a container was refused because a required plugin has no part in its creation, or because an annotation about required plugins is wrong.
+	Unmet struct {
+		Plugin, Team, Namespace, Pod, Container string
+		By, Why                                 string
+	}
 	// Conflict says that a reply was dropped because an earlier plugin had set the same.
 	Conflict struct {
 		Plugin, Team, Namespace, Pod, Container string
@@ -174,6 +179,7 @@ func (BreakerChanged) event()      {}
 func (Fallback) event()            {}
 func (Rejection) event()           {}
 func (Forbidden) event()           {}
+func (Unmet) event()               {}
 func (Conflict) event()            {}
 func (LateReply) event()           {}
 func (UpdateDenied) event()        {}

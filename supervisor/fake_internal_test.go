@@ -19,6 +19,7 @@ type fakePlugin struct {
 	create    func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error)
 	event     func(ev string, id string) error
 	validate  func() (*api.ValidateContainerAdjustmentResponse, error)
+	judge     func(*api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) // instead of validate
 	update    func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error)
 	stop      func(*api.StopContainerRequest) (*api.StopContainerResponse, error)
 	updates   []*api.ContainerUpdate // in the reply to Synchronize
@@ -96,7 +97,10 @@ func (f *fakePlugin) RemoveContainer(_ context.Context, r *api.RemoveContainerRe
 	return &api.RemoveContainerResponse{}, f.ev("RemoveContainer", r.GetContainer().GetId())
 }
 
-func (f *fakePlugin) ValidateContainerAdjustment(context.Context, *api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) {
+func (f *fakePlugin) ValidateContainerAdjustment(_ context.Context, r *api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) {
+	if f.judge != nil {
+		return f.judge(r)
+	}
 	return f.validate()
 }
 

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -33,10 +34,10 @@ func reasonOf(r plugin.Result) string {
 	}
 }
 
-// fallback records that the plugin's work is missing from the event, and returns the error of the request if the failure policy says so.
-func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name naming, reason, detail string, took time.Duration) error {
+// fallback records that the plugin's work is missing from the event, and returns the error of the request if the failure policy says so, or if the plugin is required by something.
+func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name naming, required, reason, detail string, took time.Duration) error {
 	action, detail := actionIgnore, oneLine(detail)
-	if h.policy().Fails(e) && !h.policy().Critical(pod) && reason != breaker.ReasonBypass.String() { // a bypass makes everything a no-op
+	if (required != "" || h.policy().Fails(e) && !h.policy().Critical(pod)) && reason != breaker.ReasonBypass.String() { // a bypass makes everything a no-op
 		action = actionFail
 	}
 	h.met.fallback(action, reason)
@@ -47,8 +48,8 @@ func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name na
 	if action == actionIgnore {
 		return nil
 	}
-	return fmt.Errorf("nri-supervisor: plugin %q%s is required by its failurePolicy Fail and did not do its work: %s%s (circuit breaker %s)",
-		h.name, h.owner(), reason, suffix(detail), h.guard.State())
+	return fmt.Errorf("nri-supervisor: plugin %q%s is required by %s and did not do its work: %s%s (circuit breaker %s)",
+		h.name, h.owner(), cmp.Or(required, "its failurePolicy Fail"), reason, suffix(detail), h.guard.State())
 }
 
 // toldMissed reports whether it is recorded already that the container runs without the plugin's work. Its later events are then no news.

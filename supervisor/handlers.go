@@ -19,7 +19,7 @@ const (
 
 var errGaveUp = errors.New("registration was given up")
 
-// handlers is what NRI's stub calls. Validation is not among its methods, so it is never subscribed.
+// handlers is what NRI's stub calls. Validation is not among its methods: see validator.
 type handlers struct{ session *session }
 
 // Configure learns what the runtime is and subscribes to the events it knows.

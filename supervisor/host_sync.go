@@ -182,11 +182,18 @@ func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
 	if extra := mask &^ api.ValidEvents; extra != 0 {
 		return 0, fmt.Errorf("configure: the plugin subscribes to unknown events 0x%x", int32(extra))
 	}
+	states := h.policy().StatesFailurePolicy()
 	if mask == 0 { // NRI's contract: 0 is everything
 		mask = api.ValidEvents
+		if !states { // nobody asked for this
+			mask.Clear(api.Event_VALIDATE_CONTAINER_ADJUSTMENT)
+		}
 	}
 	if n := h.policy().Events(); n != 0 {
 		mask &= n
+	}
+	if !states && mask.IsSet(api.Event_VALIDATE_CONTAINER_ADJUSTMENT) {
+		return 0, errors.New("configure: the plugin subscribes to ValidateContainerAdjustment, so its manifest must state failurePolicy: write Fail or Ignore")
 	}
 	return mask, nil
 }

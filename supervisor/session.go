@@ -71,7 +71,7 @@ func (s *Supervisor) connect(ctx context.Context) {
 		InitialInterval: redialFirst, MaxInterval: redialMost, Multiplier: 2, RandomizationFactor: 0.3,
 	}
 	wait.Reset()
-	mask := allEvents()
+	mask := s.wanted()
 	unfinished := 0 // registrations in a row that ended between Configure and Synchronize
 	for s.awaitTurn(ctx) {
 		sess := &session{sup: s, mask: mask}
@@ -81,7 +81,7 @@ func (s *Supervisor) connect(ctx context.Context) {
 		}
 		if sess.synced {
 			wait.Reset()
-			mask = allEvents() // the next runtime may know more, and one refusal costs one attempt
+			mask = s.wanted() // the next runtime may know more, and one refusal costs one attempt
 		}
 		if sess.configured && !sess.synced {
 			unfinished++
@@ -89,10 +89,10 @@ func (s *Supervisor) connect(ctx context.Context) {
 			unfinished = 0
 		}
 		if unfinished > 0 && unfinished%2 == 0 { // twice is no accident: perhaps a runtime that refuses events it does not know
-			if mask == allEvents() {
-				mask = classicEvents()
+			if mask == classicEvents() {
+				mask = s.wanted()
 			} else {
-				mask = allEvents()
+				mask = classicEvents()
 			}
 		}
 		s.noteUnavailable(sess, err)
@@ -123,7 +123,8 @@ type session struct {
 	timeout    time.Duration // the runtime's, for one request
 	flow       flow
 	conn       *stallConn
-	limit      atomic.Int64 // nanoseconds after which a request is stuck; 0 before Configure
+	limit      atomic.Int64               // nanoseconds after which a request is stuck; 0 before Configure
+	authors    atomic.Pointer[authorship] // of the creation before; nil without runtime.validate
 }
 
 // ErrTaken is wrapped by the errors of Options.Turn when another supervisor serves the runtime.
@@ -170,7 +171,11 @@ func (se *session) run(ctx context.Context) error {
 	se.ctx, se.ready = sctx, make(chan struct{})
 	closed := make(chan struct{})
 	rt := se.sup.plan().config.Supervisor.Runtime
-	st, err := stub.New(&handlers{session: se},
+	var serve any = &handlers{session: se}
+	if se.outside() {
+		serve = &validator{handlers{session: se}}
+	}
+	st, err := stub.New(serve,
 		stub.WithConnection(conn), stub.WithPluginName(rt.Name), stub.WithPluginIdx(rt.Index),
 		stub.WithOnClose(func() { close(closed) }),
 		stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),

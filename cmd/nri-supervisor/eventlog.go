@@ -101,6 +101,9 @@ func line(ev supervisor.Event) entry {
 			zap.String("reason", e.Reason), zap.Bool("honoured", e.Honoured))}
 	case supervisor.Forbidden:
 		return entry{warn, "adjustment not permitted", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...), zap.Strings("denials", texts(e.Denials)))}
+	case supervisor.Unmet:
+		return entry{warn, "container refused: a required plugin is missing", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
+			zap.String("requiredBy", e.By), zap.String("why", e.Why))}
 	case supervisor.Conflict:
 		return entry{warn, "adjustment dropped: an earlier plugin made it", append(append(who(e.Plugin, e.Team), where(e.Namespace, e.Pod, e.Container)...),
 			zap.Strings("with", e.With), zap.Strings("withTeams", e.WithTeams), zap.Strings("fields", e.Fields))}
