@@ -135,8 +135,8 @@ func TestAValidatorJudgesWhatTheHostedPluginsDid(t *testing.T) {
 	rt := harness.NewRuntime(t)
 	judge, mute := newProbe(t, "judge"), newProbe(t, "mute")
 	sup := start(t, rt, strictTeam,
-		judge.manifest("80", `, "validate": true`, "  permissions: {reject: true}")+
-			mute.manifest("81", `, "validate": true, "refuse": "I may not"`, "  selector: {podSelector: {matchLabels: {probe: judge}}}")+
+		judge.manifest("80", `, "validate": true`, "  permissions: {reject: true}\n  failurePolicy: Ignore")+
+			mute.manifest("81", `, "validate": true, "refuse": "I may not"`, "  failurePolicy: Ignore\n  selector: {podSelector: {matchLabels: {probe: judge}}}")+
 			strings.Replace(gpuEnv(t), "team: ml-infra", "team: net", 1), "judge", "mute", "gpu-env")
 	pod := harness.Pod("default", "fine", "probe", "judge", "accelerator", "gpu")
 	c, rpl := created(t, rt, pod)
