@@ -19,6 +19,8 @@ type attached struct {
 	create *api.CreateContainerResponse
 	update *api.UpdateContainerResponse
 	stop   *api.StopContainerResponse
+	// react makes the reply out of what the plugin sees, instead of create.
+	react func(*api.CreateContainerRequest) *api.CreateContainerResponse
 }
 
 // outcome is what a stock adaptation made of an event.
@@ -46,6 +48,9 @@ func stock(tb testing.TB, plugins []attached, create *api.CreateContainerRequest
 			Handlers: builtin.BuiltinHandlers{
 				CreateContainer: func(_ context.Context, req *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
 					out.viewsCreate = append(out.viewsCreate, proto.CloneOf(req))
+					if p.react != nil {
+						return copyOrNil(p.react(req)), nil
+					}
 					return copyOrNil(p.create), nil
 				},
 				UpdateContainer: func(_ context.Context, req *api.UpdateContainerRequest) (*api.UpdateContainerResponse, error) {
