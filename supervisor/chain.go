@@ -175,12 +175,26 @@ func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
 	return journal.ActionIgnored, nil
 }
 
-// optOut: the plugin wants to hear no more of a pod or container.
+// outcomeOptedOut is what is remembered of a plugin that wants to hear no more of a container.
+const outcomeOptedOut = "opted_out"
+
+// optOut: the plugin wants to hear no more of a pod or container. That holds for the life of the pod or container, also across restarts.
 func (s *Supervisor) optOut(h *host, r plugin.Request, o optOut) {
 	ref := store.Ref(r.Ref)
 	if o.scope == wire.ScopePod {
 		ref.Container = ""
 	}
-	s.store.Unpin(ref, h.name)
+	s.leave(h.name, ref)
 	h.post(plugin.Removed{Ref: plugin.Ref(ref)}) // it will not hear of it any more
+}
+
+// leave takes the plugin's selection back for good.
+func (s *Supervisor) leave(name string, ref store.Ref) {
+	s.store.Unpin(ref, name)
+	if ref.IsPod() {
+		s.history.left(ref.Pod, s.store.Left(ref.Pod))
+		return
+	}
+	s.store.SetWork(ref, store.Work{Plugin: name, Outcome: outcomeOptedOut, At: time.Now()})
+	s.history.decided(s, ref)
 }

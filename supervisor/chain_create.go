@@ -312,6 +312,9 @@ func (v *visit) record(parts []*part) string {
 		if p.result.Delivered {
 			w.Outcome = p.result.Outcome.String()
 		}
+		if _, left := p.result.reply.(optOut); left {
+			w.Outcome = outcomeOptedOut
+		}
 		if r := reasonOf(p.result.Result); r != "" {
 			w.Reason, w.Missed = r, true
 			missed = append(missed, p.h.name+"="+r)

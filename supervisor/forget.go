@@ -16,6 +16,7 @@ func (s *Supervisor) forgetContainer(ref store.Ref) {
 // forgetPod drops a pod that is gone, with what is left of its containers.
 func (s *Supervisor) forgetPod(id string) {
 	if _, ctrs, ok := s.store.RemovePod(id); ok {
+		s.history.forget(store.Ref{Pod: id})
 		for _, c := range ctrs {
 			s.history.forget(c.Ref)
 		}

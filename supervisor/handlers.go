@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -70,7 +71,8 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 	diff := s.store.Replace(pods, ctrs, now, now.Add(-spareUnlisted))
 	s.history.synchronized(s, diff)
 	s.selectUnpinned(pods, ctrs)
-	for _, e := range diff.GoneContainers {
+	s.restoreOptOuts()
+	for _, e := range slices.Concat(diff.GoneContainers, diff.GonePods) {
 		s.history.forget(e.Ref)
 	}
 	if !s.sessionBegan(se, now) {

@@ -24,7 +24,37 @@ type history struct {
 	mu          sync.Mutex
 	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
 	first       bool                       // there was no run before, and the runtime has not told yet what exists
+	leavers     []leaver                   // who had opted out of what, in the run before
 	unexplained map[store.Ref]string       // containers found in a snapshot → why a plugin without a record for them missed them
+}
+
+// leaver is a plugin that wants to hear no more of a pod or container.
+type leaver struct {
+	plugin string
+	ref    store.Ref
+}
+
+// left remembers which plugins want to hear no more of a pod.
+func (h *history) left(pod string, plugins []string) {
+	if h.db == nil {
+		return
+	}
+	r := state.Record{Pod: pod, Plugins: map[string]state.PluginRecord{}}
+	for _, p := range plugins {
+		r.Plugins[p] = state.PluginRecord{Outcome: outcomeOptedOut, At: time.Now()}
+	}
+	h.db.Put(r)
+}
+
+// restoreOptOuts takes back the selections of plugins that had opted out before the restart.
+func (s *Supervisor) restoreOptOuts() {
+	s.history.mu.Lock()
+	leavers := s.history.leavers
+	s.history.leavers = nil
+	s.history.mu.Unlock()
+	for _, l := range leavers {
+		s.leave(l.plugin, l.ref)
+	}
 }
 
 func newHistory(l state.Loaded, db *state.DB) *history {
@@ -39,10 +69,22 @@ func newHistory(l state.Loaded, db *state.DB) *history {
 func (h *history) synchronized(s *Supervisor, d store.Diff) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, p := range d.NewPods {
+		ref := store.Ref{Pod: p.GetId()}
+		for name := range h.loaded[ref].Plugins {
+			h.leavers = append(h.leavers, leaver{name, ref})
+		}
+		delete(h.loaded, ref)
+	}
 	for _, c := range d.NewContainers {
 		ref := s.store.Resolve(nil, c)
 		rec, known := h.loaded[ref]
 		delete(h.loaded, ref)
+		for name, p := range rec.Plugins {
+			if p.Outcome == outcomeOptedOut {
+				h.leavers = append(h.leavers, leaver{name, ref})
+			}
+		}
 		switch {
 		case known: // what a plugin has no record of, it was not there for
 			h.unexplained[ref] = reasonBeforeInstall

@@ -153,7 +153,7 @@ func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) []plugin.Re
 		default:
 			return false
 		}
-		h.sup.store.Unpin(ref, h.name)
+		h.sup.leave(h.name, ref)
 		return true
 	})
 }
