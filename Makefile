@@ -27,7 +27,8 @@ PKG ?= ./...
 # Which of the end-to-end tests run: make e2e RUN=TestWhatAPluginSets
 RUN ?= .
 # How long each fuzz target runs.
-FUZZTIME ?= 10s
+FOR ?= 10s
+FUZZTIME ?= $(FOR)
 # The second of the two builds of the NRI library that have to pass.
 NO_WASM := nri_no_wasm
 # The tag of tests that need root.
@@ -141,7 +142,7 @@ isolation: ## hostile plugins against their confinement, as root
 TARGETS += isolation
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (10s)
+fuzz: ## each fuzz target for a time: FOR=10s
 	$(call stage,fuzz,bash tools/fuzz.sh $(FUZZTIME))
 TARGETS += fuzz
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+//go:generate go test -run TestThePageOfPermissionsIsGeneratedFromTheCode -update .
+
 // Field is a kind of adjustment by NRI's own name, such as "Env" or "MemLimit": the names of
 // NRI's api.Field, and FieldUnknown. It is a closed set.
 type Field string
