@@ -22,8 +22,6 @@ func unsupported(kind string) []unsupportedField {
 	if kind == KindSupervisor {
 		return []unsupportedField{
 			{path: "spec.tracing", missing: "tracing"},
-			{path: "spec.teams.*.minimumProfile", missing: "a minimum sandbox profile"},
-			{path: "spec.teams.*.resources", missing: "resource ceilings"},
 			{path: "spec.teams.*.laneShare", missing: "lane shares of a team"},
 		}
 	}

@@ -10,10 +10,8 @@ import (
 func notDefault(kind string) map[string]string {
 	if kind == KindSupervisor {
 		return map[string]string{
-			"spec.tracing":                "tracing: {ratio: 1}",
-			"spec.teams.*.minimumProfile": "teams: {t: {minimumProfile: none}}",
-			"spec.teams.*.resources":      "teams: {t: {resources: {limits: {cpu: 1}}}}",
-			"spec.teams.*.laneShare":      "teams: {t: {laneShare: {ratio: 0}}}",
+			"spec.tracing":           "tracing: {ratio: 1}",
+			"spec.teams.*.laneShare": "teams: {t: {laneShare: {ratio: 0}}}",
 		}
 	}
 	return map[string]string{
