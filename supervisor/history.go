@@ -21,6 +21,10 @@ const (
 type history struct {
 	db *state.DB
 
+	// saving is held from reading an entry to handing it on: else of two plugins that are recorded at once an older view could replace a newer one. Taken before the locks of
+	// store and db, neither of which waits for anything.
+	saving sync.Mutex
+
 	mu          sync.Mutex
 	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
 	first       bool                       // there was no run before, and the runtime has not told yet what exists
@@ -132,7 +136,7 @@ func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
 			ContainerID: ref.Container, Reason: reason,
 		})
 		h.noteMissed(ref, e, reason)
-		s.history.put(ref, e)
+		s.history.decided(s, ref)
 	}
 }
 
@@ -150,15 +154,14 @@ func (h *history) decided(s *Supervisor, ref store.Ref) {
 	if h.db == nil {
 		return
 	}
+	h.saving.Lock()
+	defer h.saving.Unlock()
 	if e, ok := s.store.Get(ref); ok {
-		h.put(ref, e)
+		h.putLocked(ref, e)
 	}
 }
 
-func (h *history) put(ref store.Ref, e store.Entry) {
-	if h.db == nil {
-		return
-	}
+func (h *history) putLocked(ref store.Ref, e store.Entry) {
 	r := state.Record{
 		Pod: ref.Pod, Container: ref.Container, Namespace: e.Pod.GetNamespace(), PodName: e.Pod.GetName(), PodUID: e.Pod.GetUid(),
 		ContainerName: e.Container.GetName(),
