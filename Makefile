@@ -43,7 +43,7 @@ endef
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {print $$1 "\t" $$2}' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do \
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {print $$1 "\t" $$2}' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do \
 		case ' $(TARGETS) ' in *" $$name "*) printf '  make %-12s %s\n' "$$name" "$$text";; esac; done
 TARGETS += help
 
@@ -128,6 +128,13 @@ chaos-soak: ## random faults, several at once, FOR=5m; SEED=N repeats one
 	$(call stage,chaos-soak,$(if $(SEED),export NRI_SUPERVISOR_TEST_SEED=$(SEED);) $(call chaos_run,-run TestRandomFaultsAtOnceKeepThePromises -v -chaos.soak=$(FOR)))
 TARGETS += chaos-soak
 
+ifneq ($(wildcard test/compat/run.sh),)
+.PHONY: compat
+compat: ## beside the runtime side of NRI 0.8 to 0.12
+	$(call stage,compat,bash test/compat/run.sh)
+TARGETS += compat
+endif
+
 ifneq ($(wildcard test/e2e/*_test.go),)
 .PHONY: e2e
 e2e: ## beside a real containerd that creates real containers; needs root, builds containerd once
@@ -183,11 +190,26 @@ bench-gate: build ## the ratios that are promised; fails when one is behind its 
 TARGETS += bench-gate
 endif
 
+# ---- deliver --------------------------------------------------------------------------------------------------------------------
+
+ifneq ($(wildcard deploy/release.sh),)
+.PHONY: release
+release: ## dist/: static binaries and container images for linux/amd64 and linux/arm64, with checksums
+	$(call stage,release,bash deploy/release.sh '$(VERSION)')
+TARGETS += release
+
+.PHONY: deploy
+deploy: release ## check what is delivered: binaries, images, systemd unit, Kubernetes manifests
+	$(call stage,systemd,command -v systemd-analyze >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd; } </dev/null >/dev/null)
+	$(call stage,deploy,$(GO) test -buildvcs=false -count=1 -tags deploy ./deploy)
+TARGETS += deploy
+endif
+
 # ---- all ------------------------------------------------------------------------------------------------------------------------
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration is a package that test runs already; of the chaos matrix test runs a sample.
-CI_STAGES := test chaos lint build cross $(filter demo monitoring e2e,$(TARGETS)) fuzz
+CI_STAGES := test chaos lint build cross $(filter demo monitoring deploy compat e2e,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it

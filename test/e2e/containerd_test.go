@@ -37,9 +37,6 @@ type node struct {
 	done    chan struct{}
 	conn    *grpc.ClientConn
 	cri     cri.RuntimeServiceClient
-
-	mu   sync.Mutex // guards pods
-	pods []string
 }
 
 // newNode starts a containerd in a temporary root, with the image. It is gone with all that it made when the test ends, which is checked.
@@ -98,7 +95,7 @@ func (n *node) writeConfig() string {
 		n.t.Fatal(err)
 	}
 	for name, program := range n.options.plugins {
-		if err := os.Symlink(program, filepath.Join(preinstalled, name)); err != nil && !os.IsExist(err) {
+		if err := os.Link(program, filepath.Join(preinstalled, name)); err != nil && !os.IsExist(err) {
 			n.t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(preinstalled, name+".conf"), []byte(n.options.configs[name]), 0o600); err != nil {
@@ -206,12 +203,11 @@ func (n *node) cleanup() {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	if n.conn != nil {
-		n.mu.Lock()
-		pods := n.pods
-		n.mu.Unlock()
 		var wg sync.WaitGroup
 		free := make(chan struct{}, 8)
-		for _, id := range pods {
+		pods, _ := n.cri.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{}) // also those whose creation was interrupted
+		for _, p := range pods.GetItems() {
+			id := p.GetId()
 			wg.Go(func() {
 				free <- struct{}{}
 				defer func() { <-free }()

@@ -12,6 +12,7 @@ type manifest struct {
 	stock             bool   // exec.protocol is nri
 	config            string // YAML in flow style; for stock plugins JSON, as text
 	label             string // pods with the label LABEL=yes are selected; empty selects all
+	restart           string // restart policy in flow style; default {backoff: 100ms}
 	extra             string // more lines of the spec, indented by two
 }
 
@@ -42,6 +43,10 @@ func (m manifest) String() string {
 	if team == "" {
 		team = "ml-infra"
 	}
+	restart := m.restart
+	if restart == "" {
+		restart = "{backoff: 100ms}"
+	}
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: %s}
@@ -51,8 +56,8 @@ spec:
   exec: {path: %q, protocol: %s}
   %s
   selector: %s
-  restart: {backoff: 100ms}
+  restart: %s
 %s
 ---
-`, m.name, team, m.index, path, protocol, config, selector, m.extra)
+`, m.name, team, m.index, path, protocol, config, selector, restart, m.extra)
 }

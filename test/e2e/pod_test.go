@@ -48,9 +48,6 @@ func (n *node) runPodOf(c *cri.PodSandboxConfig) (*pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	n.pods = append(n.pods, rsp.GetPodSandboxId())
-	n.mu.Unlock()
 	return &pod{n: n, id: rsp.GetPodSandboxId(), config: c}, nil
 }
 

@@ -12,7 +12,7 @@ flock 9
 
 stage() { printf 'e2e: %s (%d s)\n' "$1" "$SECONDS"; }
 
-stamp=$(cat "$here"/components/go.sum "$here"/components/go.mod "$here"/prepare.sh "$here"/image/main.go | sha256sum | cut -c1-16)
+stamp=$(cat "$here"/components/go.sum "$here"/components/go.mod "$here"/prepare.sh "$here"/../../deploy/image/main.go | sha256sum | cut -c1-16)
 if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 	exit 0
 fi
@@ -26,12 +26,14 @@ if ! dpkg -s busybox-static >/dev/null 2>&1; then
 fi
 cd "$here/components"
 stage 'building containerd, its shim and ctr'
-go build -o "$out/bin/" -trimpath -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' github.com/containerd/containerd/v2/cmd/containerd \
+CGO_ENABLED=0 go build -o "$out/bin/" -trimpath -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' github.com/containerd/containerd/v2/cmd/containerd \
 	github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
 stage 'building runc'
 CGO_ENABLED=1 go build -o "$out/bin/" -trimpath github.com/opencontainers/runc
 stage 'writing the image'
-cd "$here"
-go run ./image /bin/busybox "$out/image.tar" localhost/pause:1 localhost/busybox:1
+links=()
+for name in sh sleep env cat ls true id grep; do links+=("/bin/$name=busybox"); done
+go run -C "$here/../.." ./deploy/image -out "$out/image.tar" -name localhost/pause:1 -name localhost/busybox:1 -cmd /bin/sleep -cmd 1000000 \
+	/bin/busybox:/bin/busybox "${links[@]}" /dev/ /etc/ /proc/ /sys/ /tmp/ /var/
 echo "$stamp" >"$out/stamp"
 stage 'components built'

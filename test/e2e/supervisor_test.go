@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -130,23 +131,44 @@ func (s *supervisor) missed() map[string]map[string]string {
 	return all
 }
 
-// pid is the process of a plugin, 0 while it has none.
-func (s *supervisor) pid(plugin string) int {
+// runtimeStatus is what status says about the runtime.
+type runtimeStatus struct {
+	Connected                    bool
+	Reason, Hint, RequestTimeout string
+}
+
+func (s *supervisor) runtime() runtimeStatus {
 	s.t.Helper()
-	var status struct {
-		Plugins []struct {
-			Name string
-			PID  int
-		}
-	}
+	var status struct{ Runtime runtimeStatus }
 	s.ask(&status, "status")
-	for _, p := range status.Plugins {
-		if p.Name == plugin {
-			return p.PID
+	return status.Runtime
+}
+
+// kill kills the process of a plugin and says whether there was one.
+func (s *supervisor) kill(plugin string) bool {
+	s.mu.Lock()
+	pid := 0
+	for _, l := range s.lines {
+		if l["msg"] == "plugin started" && l["plugin"] == plugin {
+			pid = int(l["pid"].(float64))
 		}
 	}
-	s.t.Fatalf("no plugin %q in status", plugin)
-	return 0
+	s.mu.Unlock()
+	if pid == 0 {
+		return false
+	}
+	// The handle is taken first: should the number be another process's by now, that one is not our supervisor's child.
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = p.Release() }()
+	stat := read(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(stat, ") ")
+	if f := strings.Fields(after); len(f) < 2 || f[0] == "Z" || f[1] != strconv.Itoa(s.cmd.Process.Pid) {
+		return false
+	}
+	return p.Kill() == nil
 }
 
 // ready waits until each of the plugins has become ready for the nth time.

@@ -1,7 +1,5 @@
-// Package body is what all versions of NRI are tested with: it requires the oldest one, and each module beside it raises the version.
+// Package body is the test of one version of NRI: the supervisor, as the binary that is released, beside the runtime side of that version.
+//
+// It requires the oldest version; each module beside it raises the version and calls Run. What a runtime does is done by reflection, since the types of requests differ between versions.
+// Run also writes what it measured to the file named by COMPAT_ROW, one line of a table: see run.sh.
 package body
-
-import "testing"
-
-// Run is the test of one version.
-func Run(t *testing.T) { t.Helper() }
