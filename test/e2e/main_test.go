@@ -30,6 +30,10 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
+	if err := sweepOld(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: remove what killed runs left:", err)
+		return 1
+	}
 	if given := os.Getenv("E2E_BIN"); given != "" { // programs of an earlier run, for work on one test
 		bin = given
 		return m.Run()
@@ -38,7 +42,6 @@ func run(m *testing.M) int {
 		name string
 		do   func() error
 	}{
-		{"remove what killed runs left", sweepOld},
 		{"containerd, runc and the image", func() error { return command(filepath.Join(root, "test", "e2e"), "bash", "prepare.sh") }},
 		{"the supervisor and its plugins", func() error {
 			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // programs that plugins of other users execute
@@ -47,6 +50,10 @@ func run(m *testing.M) int {
 			return command(root, "go", "build", "-trimpath", "-o", dir+"/", "./cmd/nri-supervisor", "./plugins/env-injector", "./plugins/chaos")
 		}},
 		{"stock plugins with each version of NRI", func() error { return buildStock(filepath.Join(root, "test", "compat")) }},
+		{"a public plugin", func() error {
+			return command(filepath.Join(root, "test", "e2e", "public"), "go", "build", "-trimpath", "-o", dir+"/", "github.com/containerd/nydus-snapshotter/cmd/optimizer-nri-plugin")
+		}},
+		{"the images", func() error { return buildImages(root) }},
 	} {
 		begin := time.Now()
 		if err := step.do(); err != nil {

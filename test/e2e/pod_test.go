@@ -22,7 +22,20 @@ type pod struct {
 
 // runPod starts a sandbox in the node's network. labels are pairs; a key that begins with @ is an annotation.
 func (n *node) runPod(namespace, name string, labels ...string) (*pod, error) {
-	c := &cri.PodSandboxConfig{
+	c := n.sandbox(namespace, name)
+	for i := 0; i+1 < len(labels); i += 2 {
+		if key, ok := strings.CutPrefix(labels[i], "@"); ok {
+			c.Annotations[key] = labels[i+1]
+			continue
+		}
+		c.Labels[labels[i]] = labels[i+1]
+	}
+	return n.runPodOf(c)
+}
+
+// sandbox is the configuration of a sandbox in the node's network.
+func (n *node) sandbox(namespace, name string) *cri.PodSandboxConfig {
+	return &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Namespace: namespace, Uid: "uid-" + namespace + "-" + name},
 		LogDirectory: n.dir, Labels: map[string]string{}, Annotations: map[string]string{},
 		Linux: &cri.LinuxPodSandboxConfig{
@@ -32,13 +45,12 @@ func (n *node) runPod(namespace, name string, labels ...string) (*pod, error) {
 			},
 		},
 	}
-	for i := 0; i+1 < len(labels); i += 2 {
-		if key, ok := strings.CutPrefix(labels[i], "@"); ok {
-			c.Annotations[key] = labels[i+1]
-			continue
-		}
-		c.Labels[labels[i]] = labels[i+1]
-	}
+}
+
+// runPrivilegedPod starts a sandbox whose containers may do everything.
+func (n *node) runPrivilegedPod(namespace, name string) (*pod, error) {
+	c := n.sandbox(namespace, name)
+	c.Linux.SecurityContext.Privileged = true
 	return n.runPodOf(c)
 }
 

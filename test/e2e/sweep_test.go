@@ -31,7 +31,7 @@ func claim(t *testing.T, dir string) {
 	}
 }
 
-// owner identifies a process by its number and its start; it is empty if there is none.
+// owner identifies a process by its number and its start; it is empty if there is none that runs.
 func owner(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -39,6 +39,9 @@ func owner(pid int) string {
 	}
 	after := stat[bytes.LastIndexByte(stat, ')')+1:] // the name may hold spaces
 	fields := strings.Fields(string(after))
+	if fields[0] == "Z" {
+		return "" // killed, and not waited for
+	}
 	return fmt.Sprint(pid, " ", fields[19]) // starttime, field 22 of proc(5)
 }
 
