@@ -158,7 +158,7 @@ func rootfs(entries []string) ([]byte, error) {
 		link, target, isLink := strings.Cut(e, "=")
 		switch {
 		case isFile:
-			data, err := os.ReadFile(source) //nolint:gosec // named on the command line
+			data, err := os.ReadFile(source)
 			if err != nil {
 				return nil, err
 			}
