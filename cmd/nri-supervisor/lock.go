@@ -63,7 +63,7 @@ func (l *folderLock) is(info fs.FileInfo) bool { return l != nil && os.SameFile(
 // differs between two configurations. Safe for concurrent use.
 type runtimeLock struct {
 	folder string
-	own    []*folderLock // of our other folders, one of which may be the same
+	own    []fs.FileInfo // folders that we have locked otherwise, one of which may be the same
 	warn   func(error)   // told once that the folder cannot be locked
 
 	mu     sync.Mutex // guards the rest
@@ -71,7 +71,7 @@ type runtimeLock struct {
 	warned bool
 }
 
-func newRuntimeLock(socket string, warn func(error), own ...*folderLock) *runtimeLock {
+func newRuntimeLock(socket string, warn func(error), own ...fs.FileInfo) *runtimeLock {
 	return &runtimeLock{folder: filepath.Dir(socket), own: own, warn: warn}
 }
 
@@ -88,7 +88,7 @@ func (l *runtimeLock) take() error {
 		return nil
 	}
 	for _, f := range l.own {
-		if f.is(info) {
+		if os.SameFile(f, info) {
 			return nil
 		}
 	}
@@ -123,22 +123,21 @@ func lockOwnFolder(path, field string, mode fs.FileMode) (*folderLock, error) {
 	return l, err
 }
 
-// lockFolders keeps other supervisors out of the run and the state directory, and returns what takes the right to serve the runtime.
+// lockFolders keeps other supervisors out of the state directory, and returns what takes the right to serve the runtime. The run directory is there already, and isolation.Host locks it.
 func lockFolders(spec policy.SupervisorSpec, warn func(error)) (turn func() error, unlock func(), err error) {
-	run, err := lockOwnFolder(spec.RunDir, "runDir", 0o711)
+	run, err := os.Stat(spec.RunDir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("run directory: %w", err)
 	}
-	own := []*folderLock{run}
-	if info, err := os.Stat(spec.StateDir); err != nil || !run.is(info) {
-		// The state is kept in memory where its folder cannot be made, and that is told by whoever keeps it.
-		st, err := lockOwnFolder(spec.StateDir, "stateDir", 0o700)
+	own := []fs.FileInfo{run}
+	var kept *folderLock
+	if info, err := os.Stat(spec.StateDir); err != nil || !os.SameFile(run, info) {
+		kept, err = lockOwnFolder(spec.StateDir, "stateDir", 0o700)
 		if errors.Is(err, errHeld) {
-			run.unlock()
 			return nil, nil, err
 		}
-		if err == nil {
-			own = append(own, st)
+		if err == nil { // else the state is kept in memory, and whoever keeps it says so
+			own = append(own, kept.info)
 		}
 	}
 	lock := newRuntimeLock(spec.Runtime.Socket, warn, own...)
@@ -150,9 +149,7 @@ func lockFolders(spec policy.SupervisorSpec, warn func(error)) (turn func() erro
 	}
 	unlock = func() {
 		lock.release()
-		for _, l := range own {
-			l.unlock()
-		}
+		kept.unlock()
 	}
 	return turn, unlock, nil
 }

@@ -50,7 +50,7 @@ func TestOneSupervisorHoldsARuntimeAndFollowsItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.unlock()
-	if err := newRuntimeLock(filepath.Join(folder+".old", "nri.sock"), warn, own).take(); err != nil {
+	if err := newRuntimeLock(filepath.Join(folder+".old", "nri.sock"), warn, own.info).take(); err != nil {
 		t.Errorf("a folder that is ours already: %v", err)
 	}
 	if _, err := lockOwnFolder(folder+".old", "runDir", 0o700); !errors.Is(err, errHeld) {

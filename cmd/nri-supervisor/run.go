@@ -111,6 +111,10 @@ func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.
 	nrilog.Set(nri)
 	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
 	spec := cfg.Supervisor
+	booted, err := prepareRunDir(spec.RunDir)
+	if err != nil {
+		return err
+	}
 	turn, unlock, err := lockFolders(spec, func(err error) {
 		log.Warn("a second nri-supervisor would not be noticed", zap.Error(err))
 	})
@@ -118,10 +122,6 @@ func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.
 		return err
 	}
 	defer unlock()
-	booted, err := prepareRunDir(spec.RunDir)
-	if err != nil {
-		return err
-	}
 	systemd := newNotifier(log)
 	sink := systemd.sink(logTo(log))
 	db, loaded := state.Open(spec.StateDir, state.Options{OnError: func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) }})
