@@ -101,6 +101,8 @@ func TestTooManyFollowersAreRefused(t *testing.T) {
 	}
 	cancel()
 	for range tails {
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("a follower ends with %v", err)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (r Roles) reach() (gid int, others bool) {
 			}
 		}
 		for _, g := range m.GIDs {
-			if gid >= 0 && uint32(gid) != g { //nolint:gosec // it was one
+			if gid >= 0 && uint32(gid) != g {
 				return -1, true
 			}
 			gid = int(g)

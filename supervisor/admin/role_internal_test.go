@@ -63,9 +63,8 @@ func TestEachRoleMayDoWhatItMayAndNoMore(t *testing.T) {
 				"an action": {actErr, RoleOperate, 0},
 				"a bypass":  {bypassErr, RoleAdmin, 0}, "an unknown path": {forgottenErr, RoleView, http.StatusNotFound},
 			} {
-				var req *RequestError
 				status := 0
-				if errors.As(c.err, &req) {
+				if req, ok := errors.AsType[*RequestError](c.err); ok {
 					status = req.Status
 				} else if c.err != nil {
 					t.Errorf("%s: %v", what, c.err)

@@ -178,7 +178,7 @@ func TestWhatCannotBeWrittenInTheEndIsCounted(t *testing.T) {
 func TestALineThatWasCutIsEndedAndLeftOut(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	if err := os.WriteFile(path, []byte(`{"seq":1,"kind":"event"}`+"\n"+`{"seq":2,"ki`), 0o644); err != nil { //nolint:gosec // the mode is mended
+	if err := os.WriteFile(path, []byte(`{"seq":1,"kind":"event"}`+"\n"+`{"seq":2,"ki`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	l := audit.Open(audit.Options{Path: path})

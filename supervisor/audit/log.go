@@ -203,7 +203,7 @@ func (w *writer) drain() {
 			w.log.give(ds, 0)
 		} else {
 			w.log.mu.Lock()
-			w.log.stats.Written += uint64(n) //nolint:gosec // at most batch
+			w.log.stats.Written += uint64(n)
 			w.log.mu.Unlock()
 		}
 		w.told(err)

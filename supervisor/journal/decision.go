@@ -198,7 +198,8 @@ func (d *Decision) Notable() bool {
 		return len(d.Changed) > 0 || len(d.Dropped) > 0 || d.Action == ActionOptedOut
 	case ActionWithheld:
 		return false // the miss is recorded already
-	default:
+	case ActionIgnored, ActionFailed, ActionRefused, ActionOverruled, ActionDiscarded, ActionDenied, ActionLost, ActionDone:
 		return true
 	}
+	return true
 }
