@@ -72,7 +72,7 @@ func holds() (capSet, error) {
 // take makes the set this thread's permitted and effective one. keep makes it survive an execution by a user who is not
 // root: it becomes inheritable and ambient.
 func (s capSet) take(keep bool) error {
-	low, high := uint32(s&0xffffffff), uint32(s>>32) //nolint:gosec // the halves of 64 bits
+	low, high := uint32(s&0xffffffff), uint32(s>>32)
 	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
 	if keep {
 		data[0].Inheritable, data[1].Inheritable = low, high

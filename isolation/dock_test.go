@@ -43,7 +43,7 @@ func openDock(t *testing.T, s isolation.DockSpec) *isolation.Dock {
 		s.Socket = filepath.Join(runDir(t), "attach", "test", "nri.sock")
 	}
 	if s.AllowUIDs == nil {
-		s.AllowUIDs = []uint32{uint32(os.Geteuid())} //nolint:gosec // not negative
+		s.AllowUIDs = []uint32{uint32(os.Geteuid())}
 	}
 	d, err := isolation.OpenDock(t.Context(), s)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestWhoIsNotAllowedIsTurnedAwayAndReportedOnce(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(runDir(t), "nri.sock")
 	var told refusals
-	openDock(t, isolation.DockSpec{Socket: socket, AllowUIDs: []uint32{uint32(os.Geteuid()) + 1}, OnRefused: told.add}) //nolint:gosec // small
+	openDock(t, isolation.DockSpec{Socket: socket, AllowUIDs: []uint32{uint32(os.Geteuid()) + 1}, OnRefused: told.add})
 	for range 3 {
 		ended(t, connect(t, socket))
 	}
@@ -281,7 +281,7 @@ func TestASocketIsMadeOnlyWhereNobodyElseCanReplaceIt(t *testing.T) {
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // the mistake under test
+	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for socket, want := range map[string]string{

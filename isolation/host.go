@@ -51,7 +51,7 @@ func OpenHost(o HostOptions) (*Host, error) {
 	if o.OnProblem == nil {
 		o.OnProblem = func(error) {}
 	}
-	lock, err := lockDir(o.RunDir, unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := lockDir(o.RunDir)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, o.RunDir)
 	}

@@ -58,7 +58,7 @@ func newRunDir(ctx context.Context, base, name string) (_ *runDir, err error) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
-	lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := lockDir(path)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
@@ -85,7 +85,7 @@ func sweep(parent string) error {
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
 		if e.IsDir() {
-			lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+			lock, err := lockDir(path)
 			if errors.Is(err, unix.EWOULDBLOCK) {
 				continue // in use
 			}
@@ -107,7 +107,7 @@ func awaitLock(ctx context.Context, path string) (*os.File, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		f, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+		f, err := lockDir(path)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return f, err
 		}
@@ -119,13 +119,13 @@ func awaitLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-func lockDir(path string, how int) (*os.File, error) {
+func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, fmt.Errorf("lock directory: %w", err)
 	}
 	for {
-		err = unix.Flock(int(f.Fd()), how)
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}

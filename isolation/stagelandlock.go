@@ -82,7 +82,7 @@ func (o *order) landlock() (missing string, err error) {
 	rules := os.NewFile(fd, "landlock")
 	defer func() { _ = rules.Close() }()
 	if o.ConfineFiles {
-		if err := o.addRules(int(fd), attr.Handled_access_fs); err != nil { //nolint:gosec // a descriptor
+		if err := o.addRules(int(fd), attr.Handled_access_fs); err != nil {
 			return "", err
 		}
 	}

@@ -107,15 +107,15 @@ type mask struct {
 func (o *order) masks() []mask {
 	var out []mask
 	add := func(path string, tmp bool) {
-		real, err := filepath.EvalSymlinks(path)
+		resolved, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return // nothing is there
 		}
-		info, err := os.Lstat(real)
-		if err != nil || slices.ContainsFunc(out, func(m mask) bool { return m.path == real }) {
+		info, err := os.Lstat(resolved)
+		if err != nil || slices.ContainsFunc(out, func(m mask) bool { return m.path == resolved }) {
 			return
 		}
-		m := mask{path: real, dir: info.IsDir(), tmp: tmp}
+		m := mask{path: resolved, dir: info.IsDir(), tmp: tmp}
 		if o.User != nil {
 			m.uid, m.gid = int(o.User.UID), int(o.User.GID)
 		}
@@ -155,23 +155,23 @@ func (m mask) apply() error {
 func (o *order) openKept(masks []mask) ([]kept, error) {
 	var out []kept
 	for _, path := range slices.Concat([]string{o.Dir}, o.Readable, o.Writable) {
-		real, err := filepath.EvalSymlinks(path)
+		resolved, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return out, fmt.Errorf("show %q: %w", path, pathCause(err))
 		}
-		if !slices.ContainsFunc(masks, func(m mask) bool { return within(real, m.path) }) {
+		if !slices.ContainsFunc(masks, func(m mask) bool { return within(resolved, m.path) }) {
 			continue
 		}
-		fd, err := unix.Open(real, unix.O_PATH|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(resolved, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return out, fmt.Errorf("show %q: %w", path, err)
 		}
-		f := os.NewFile(uintptr(fd), real)
+		f := os.NewFile(uintptr(fd), resolved)
 		info, err := f.Stat()
 		if err != nil {
 			return append(out, kept{fd: f}), fmt.Errorf("show %q: %w", path, pathCause(err))
 		}
-		out = append(out, kept{path: real, fd: f, dir: info.IsDir()})
+		out = append(out, kept{path: resolved, fd: f, dir: info.IsDir()})
 	}
 	slices.SortStableFunc(out, func(a, b kept) int { return len(a.path) - len(b.path) })
 	return out, nil

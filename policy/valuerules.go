@@ -112,6 +112,7 @@ func (v *valueRules) fields() fieldSet {
 // denies says which rule forbids the entry, be it set or removed, and why; nothing when none does.
 func (v *valueRules) denies(k FieldKey) (rule, detail string) {
 	switch k.Field {
+	case FieldUnknown:
 	case "Env":
 		if v.env != nil && !v.env.matchKnown(k.Key) {
 			return ruleEnv, ""

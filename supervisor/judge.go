@@ -120,7 +120,8 @@ func (h *host) judgeCreate(v *visit, place int) func(any, error) verdict {
 				return forbidden(d)
 			}
 		}
-		rpl.Update, rpl.Evict = h.inScope(updates, v, false), h.noEvictions(rpl.GetEvict())
+		h.tellEvictions(rpl.GetEvict())
+		rpl.Update, rpl.Evict = h.inScope(updates, v, false), nil
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
 }
@@ -142,7 +143,8 @@ func (h *host) judgeUpdate(v *visit) func(any, error) verdict {
 		if bad != nil {
 			return *bad
 		}
-		rpl.Update, rpl.Evict = h.inScope(updates, v, true), h.noEvictions(rpl.GetEvict())
+		h.tellEvictions(rpl.GetEvict())
+		rpl.Update, rpl.Evict = h.inScope(updates, v, true), nil
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
 }
@@ -222,11 +224,10 @@ func (h *host) inScope(updates []*api.ContainerUpdate, v *visit, own bool) []*ap
 	return kept
 }
 
-// noEvictions tells that what the plugin asks for will not be done: NRI carries no eviction to any runtime.
-func (h *host) noEvictions(evict []*api.ContainerEviction) []*api.ContainerEviction {
+// tellEvictions tells that what the plugin asks for will not be done: NRI carries no eviction to any runtime.
+func (h *host) tellEvictions(evict []*api.ContainerEviction) {
 	for _, e := range evict {
 		h.met.updates("reply", "unsupported")
 		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: e.GetContainerId(), Why: "evictions are not supported: NRI carries them to no runtime"})
 	}
-	return nil
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // still is a supervisor that does not run, with its registry.
-func still(t testing.TB, cfg *policy.Config) (*Supervisor, *prometheus.Registry) {
-	t.Helper()
+func still(tb testing.TB, cfg *policy.Config) (*Supervisor, *prometheus.Registry) {
+	tb.Helper()
 	r := prometheus.NewRegistry()
 	return New(Options{Config: cfg, Registry: r, Version: "v1.2.3"}), r
 }
@@ -80,11 +80,11 @@ func everything(s *Supervisor, h *host) (calls int) {
 	return calls
 }
 
-func gather(t testing.TB, r *prometheus.Registry) []*dto.MetricFamily {
-	t.Helper()
+func gather(tb testing.TB, r *prometheus.Registry) []*dto.MetricFamily {
+	tb.Helper()
 	families, err := r.Gather()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return families
 }
@@ -248,13 +248,13 @@ func TestAPluginThatLeftHasNoSeries(t *testing.T) {
 }
 
 // fifty are so many plugins that one node hardly has more.
-func fifty(t testing.TB) *prometheus.Registry {
-	t.Helper()
+func fifty(tb testing.TB) *prometheus.Registry {
+	tb.Helper()
 	var plugins []*policy.Plugin
 	for i := range 50 {
-		plugins = append(plugins, &policy.Plugin{Name: fmt.Sprint("plugin-", i), Team: "t"})
+		plugins = append(plugins, &policy.Plugin{Name: fmt.Sprint("plugin-", i), Team: "tb"})
 	}
-	s, r := still(t, &policy.Config{Plugins: plugins, Supervisor: policy.SupervisorSpec{}})
+	s, r := still(tb, &policy.Config{Plugins: plugins, Supervisor: policy.SupervisorSpec{}})
 	for _, h := range s.plan().hosts {
 		everything(s, h)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
 
-// denied counts what is told of updates of the container that were not granted.
-func (f *fixture) denied(plugin, id, why string) int {
+// denied counts what is told of updates of the container that were not granted to plugin p.
+func (f *fixture) denied(id, why string) int {
 	return len(f.events(func(e Event) bool {
 		x, ok := e.(UpdateDenied)
-		return ok && x.Plugin == plugin && x.ContainerID == id && strings.Contains(x.Why, why)
+		return ok && x.Plugin == "p" && x.ContainerID == id && strings.Contains(x.Why, why)
 	}))
 }
 
@@ -72,7 +72,7 @@ func TestUpdatesFromEachOfTheFivePlacesReachOnlyContainersInScope(t *testing.T) 
 		t.Errorf("StopContainer: %q, %v", names(stopped.GetUpdate()), err)
 	}
 	f.eventually("five records each", func() bool {
-		return f.denied("p", "foreign", "selector does not select") == 5 && f.denied("p", "unknown", "selector does not select") == 5
+		return f.denied("foreign", "selector does not select") == 5 && f.denied("unknown", "selector does not select") == 5
 	})
 	if r, u := f.counted("container_updates_total", "source", "reply", "result", "denied"), f.counted("container_updates_total", "source", "unsolicited", "result", "denied"); r != 6 || u != 4 {
 		t.Errorf("%v of replies and %v others are counted", r, u)
@@ -204,7 +204,7 @@ func TestNoUpdateMakesTheRuntimeFailAnEvent(t *testing.T) {
 				t.Errorf("the updates are %q, want %q", got, tt.want)
 			}
 			if tt.want == "" {
-				f.eventually("the record", func() bool { return f.denied("p", "c", `the runtime "docker"`) == 1 })
+				f.eventually("the record", func() bool { return f.denied("c", `the runtime "docker"`) == 1 })
 				return
 			}
 			upd, err := s.plugin.UpdateContainer(s.ctx(), &api.UpdateContainerRequest{Pod: p, Container: ctr("p", "new")})
@@ -232,7 +232,7 @@ func TestAFloodOfUpdatesIsReturnedWithoutALook(t *testing.T) {
 	if looked := f.counted("container_updates_total", "source", "unsolicited", "result", "denied"); looked < updatesBurst || looked > updatesBurst+updatesPerSecond*60 {
 		t.Errorf("%v were looked at", looked)
 	}
-	f.eventually("the record", func() bool { return f.denied("p", "foreign", "selector") > 0 })
+	f.eventually("the record", func() bool { return f.denied("foreign", "selector") > 0 })
 }
 
 // TestThePaceOfUpdatesRefills, and never beyond its burst.

@@ -115,7 +115,7 @@ func limits(p *policy.Plugin) isolation.Limits {
 
 func noFile(p *policy.Plugin) uint64 {
 	if q := p.Spec.Resources.Limits.NoFile; q != nil {
-		return uint64(max(q.Value(), 0)) //nolint:gosec // not below zero
+		return uint64(max(q.Value(), 0))
 	}
 	return 0
 }

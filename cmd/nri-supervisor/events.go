@@ -124,6 +124,7 @@ func decisionLine(d journal.Decision) string {
 		parts = append(parts, d.Namespace+"/"+d.Pod+nameInBrackets(d.Container))
 	}
 	line := strings.Join(parts, " ") + ": " + strings.Join(nonEmpty(decisionText(d), d.Reason, d.Detail), ", ")
+	more := []string{line}
 	for _, list := range []struct {
 		what   string
 		fields []journal.Field
@@ -135,8 +136,9 @@ func decisionLine(d journal.Decision) string {
 		for i, field := range list.fields {
 			names[i] = field.String()
 		}
-		line += "; " + list.what + " " + strings.Join(names, " ")
+		more = append(more, list.what+" "+strings.Join(names, " "))
 	}
+	line = strings.Join(more, "; ")
 	if len(d.With) > 0 {
 		line += "; with " + strings.Join(d.With, " ")
 	}

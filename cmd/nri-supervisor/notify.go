@@ -35,14 +35,16 @@ func newNotifier(log *zap.Logger) *notifier {
 // cannot bring about.
 func (n *notifier) sink(next supervisor.Sink) supervisor.Sink {
 	return func(ev supervisor.Event) {
-		switch e := ev.(type) {
-		case supervisor.RuntimeConnected:
+		if e, ok := ev.(supervisor.RuntimeConnected); ok {
 			n.tell(fmt.Sprintf("registered with %s %s, %d pods", e.Runtime, e.Version, e.Pods), true)
-		case supervisor.RuntimeUnavailable:
+		}
+		if e, ok := ev.(supervisor.RuntimeUnavailable); ok {
 			n.tell("runtime "+e.Reason+": "+e.Err, true)
-		case supervisor.RuntimeLost:
+		}
+		if _, ok := ev.(supervisor.RuntimeLost); ok {
 			n.tell("runtime lost", false)
-		case supervisor.Stopping:
+		}
+		if _, ok := ev.(supervisor.Stopping); ok {
 			n.send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
 		}
 		next(ev)

@@ -21,7 +21,7 @@ type creator struct {
 // creator returns a contender that creates containers in a pod of the role, and checks that as many plugins did their work as should.
 func (sd *side) creator(p payload, role string, want int) contender {
 	pod := p.pod("create-"+p.name+"-"+role, role)
-	c := &creator{sd: sd, pod: pod, ctr: p.container(pod, "main"), want: want}
+	c := &creator{sd: sd, pod: pod, ctr: p.container(pod), want: want}
 	return contender{name: sd.name, do: c.create, pid: sd.pid}
 }
 

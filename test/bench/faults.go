@@ -26,8 +26,8 @@ func (b *bench) hungPlugin(ctx context.Context) ([]bar, error) {
 	return []bar{{
 		name: "hung-others", text: "one plugin hung, events of other pods: times the p99 without it", bound: 1.2,
 		measure: func(ctx context.Context, rounds int) ([]float64, []timing, error) {
-			const ops = 200                                                                                                            // enough for a p99
-			_, _, _ = ill.createContainer(ctx, &api.CreateContainerRequest{Pod: stuck, Container: typical().container(stuck, "main")}) // what it becomes is not the point
+			const ops = 200                                                                                                    // enough for a p99
+			_, _, _ = ill.createContainer(ctx, &api.CreateContainerRequest{Pod: stuck, Container: typical().container(stuck)}) // what it becomes is not the point
 			t, err := race(ctx, rounds, ops, well.creator(typical(), others, 1), ill.creator(typical(), others, 1))
 			if err != nil {
 				return nil, nil, err
@@ -97,7 +97,7 @@ func (sd *side) stream(ctx context.Context, duration time.Duration, slow bool) (
 			if slow && role == pluginName(0) {
 				pod.Labels["slow"] = "yes"
 			}
-			_, _, err := sd.createContainer(ctx, &api.CreateContainerRequest{Pod: pod, Container: typical().container(pod, "main")})
+			_, _, err := sd.createContainer(ctx, &api.CreateContainerRequest{Pod: pod, Container: typical().container(pod)})
 			took := time.Since(due)
 			mu.Lock()
 			defer mu.Unlock()

@@ -47,7 +47,7 @@ func (f *floor) close() {
 // creator returns a contender that sends the same payload as side.creator does.
 func (f *floor) creator(p payload, role string) contender {
 	pod := p.pod("create-"+p.name+"-"+role, role)
-	req := &api.CreateContainerRequest{Pod: pod, Container: p.container(pod, "main")}
+	req := &api.CreateContainerRequest{Pod: pod, Container: p.container(pod)}
 	plugin := api.NewPluginClient(f.client)
 	return contender{name: "floor", do: func(ctx context.Context) (time.Duration, error) {
 		begin := time.Now()

@@ -106,7 +106,7 @@ func (b *bench) events(ctx context.Context) error {
 				}
 				for op := range opsPerRound / 2 {
 					pod := typical().pod(fmt.Sprintf("life-%s-%d-%d", share.name, round, op), share.role)
-					ctr := typical().container(pod, "main")
+					ctr := typical().container(pod)
 					for i, st := range life {
 						took, err := sd.event(ctx, st, pod, ctr)
 						if err != nil {
@@ -162,7 +162,7 @@ func (sd *side) startAtOnce(ctx context.Context, id, role string, n int) ([]time
 	for i := range n {
 		ended.Go(func() {
 			pod := typical().pod(fmt.Sprintf("par-%s-%d", id, i), role)
-			ctr := typical().container(pod, "main")
+			ctr := typical().container(pod)
 			begin := time.Now()
 			for _, st := range steps() {
 				if st.event == "UpdateContainer" { // it runs now

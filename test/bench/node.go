@@ -119,7 +119,7 @@ func (b *bench) memory(ctx context.Context) error {
 		return err
 	}
 	pod := typical().pod("old-1234", "none")
-	encoded := proto.Size(pod) + proto.Size(typical().container(pod, "main"))
+	encoded := proto.Size(pod) + proto.Size(typical().container(pod))
 	b.fact("resident memory for each known container with its pod", (full-alone)/containers/(1<<10), "KiB",
 		fmt.Sprintf("under %.1f KiB: 4 KiB and twice the %d bytes of the encoded pod and container", 4+2*float64(encoded)/(1<<10), encoded))
 	both, err := b.resident(ctx, setup{plugins: plugins, containers: containers})

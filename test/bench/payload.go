@@ -43,8 +43,9 @@ func (p payload) pod(id, role string) *api.PodSandbox {
 	return pod
 }
 
-// container returns a container of the pod.
-func (p payload) container(pod *api.PodSandbox, name string) *api.Container {
+// container returns the container of the pod.
+func (p payload) container(pod *api.PodSandbox) *api.Container {
+	const name = "main"
 	c := &api.Container{
 		Id: "ctr-" + pod.GetId() + "-" + name, PodSandboxId: pod.GetId(), Name: name, State: api.ContainerState_CONTAINER_CREATED,
 		Labels:      map[string]string{"io.kubernetes.container.name": name, "io.kubernetes.pod.name": pod.GetName(), "io.kubernetes.pod.uid": pod.GetUid()},

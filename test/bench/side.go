@@ -64,7 +64,7 @@ func (b *bench) newSide(name string, s setup) (*side, error) {
 	sd := &side{name: name, socket: filepath.Join(dir, "nri.sock"), dir: dir, setup: s, synced: make(chan registration, 1024)}
 	for i := range s.containers {
 		pod := typical().pod(fmt.Sprintf("old-%d", i), "none")
-		sd.pods, sd.ctrs = append(sd.pods, pod), append(sd.ctrs, typical().container(pod, "main"))
+		sd.pods, sd.ctrs = append(sd.pods, pod), append(sd.ctrs, typical().container(pod))
 	}
 	none := filepath.Join(dir, "none")
 	sd.nri, err = adaptation.New("bench", "1.0.0", sd.synchronize, sd.update,

@@ -19,8 +19,8 @@ import (
 
 // Flags of this package; `make chaos` sets them.
 var (
-	matrixFlag = flag.String("chaos.matrix", "sample", "all: every fault at every event; sample: three faults, chosen by the seed, at every event") //nolint:gochecknoglobals // flags are
-	reportFlag = flag.String("chaos.report", "", "file that what ran is added to")                                                                  //nolint:gochecknoglobals // flags are
+	matrixFlag = flag.String("chaos.matrix", "sample", "all: every fault at every event; sample: three faults, chosen by the seed, at every event")
+	reportFlag = flag.String("chaos.report", "", "file that what ran is added to")
 )
 
 // sampled is how many faults of the matrix run when not all do.
@@ -198,7 +198,7 @@ func TestEveryFaultAtEveryMoment(t *testing.T) {
 		list = slices.DeleteFunc(list, func(r row) bool { return r.root })
 	}
 	if *matrixFlag != "all" {
-		rng := rand.New(rand.NewPCG(seed(t), 2)) //nolint:gosec // a choice, no secret
+		rng := rand.New(rand.NewPCG(seed(t), 2))
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		list = list[:sampled]
 	}

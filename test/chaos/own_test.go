@@ -15,9 +15,9 @@ import (
 
 // Flags for a plugin that somebody else wrote; `make chaos PLUGIN=…` sets them.
 var (
-	ownPlugin   = flag.String("chaos.plugin", "", "program of the plugin to try; empty: the event logger of this repository") //nolint:gochecknoglobals // flags are
-	ownProtocol = flag.String("chaos.protocol", "go-plugin", "its exec.protocol: go-plugin, or nri for one without the SDK")  //nolint:gochecknoglobals // flags are
-	ownConfig   = flag.String("chaos.config", "", "its configuration, one JSON object; empty: none")                          //nolint:gochecknoglobals // flags are
+	ownPlugin   = flag.String("chaos.plugin", "", "program of the plugin to try; empty: the event logger of this repository")
+	ownProtocol = flag.String("chaos.protocol", "go-plugin", "its exec.protocol: go-plugin, or nri for one without the SDK")
+	ownConfig   = flag.String("chaos.config", "", "its configuration, one JSON object; empty: none")
 )
 
 // trial is one thing that is done to a plugin of somebody else's.

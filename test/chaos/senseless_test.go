@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write testdata/senseless.txt anew; read the diff before committing it") //nolint:gochecknoglobals // flags are
+var update = flag.Bool("update", false, "write testdata/senseless.txt anew; read the diff before committing it")
 
 // senselessCells are the cells of the matrix that make no sense, one a line: the fault, the moment, and why.
 func senselessCells() []string {

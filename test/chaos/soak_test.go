@@ -14,7 +14,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
-var soakFlag = flag.Duration("chaos.soak", 3*time.Second, "how long plugins fail at random, several at once") //nolint:gochecknoglobals // flags are
+var soakFlag = flag.Duration("chaos.soak", 3*time.Second, "how long plugins fail at random, several at once")
 
 // soaked is how many plugins fail in a soak.
 const soaked = 5

@@ -150,7 +150,7 @@ type world struct {
 // seed returns what random choices come from, and says it.
 func seed(t *testing.T) uint64 {
 	t.Helper()
-	n := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	n := uint64(time.Now().UnixNano())
 	if text := os.Getenv("NRI_SUPERVISOR_TEST_SEED"); text != "" {
 		var err error
 		if n, err = strconv.ParseUint(text, 10, 64); err != nil {

@@ -37,7 +37,7 @@ func TestTheRuntimeCanStartTheSupervisorItself(t *testing.T) {
 	dir := harness.NewRuntime(t).Config(teams, p.manifest("10", `, "name": "child"`, "")) // of a runtime that nobody dials
 	script := filepath.Join(harness.TempDir(t), "nri-supervisor")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s run --config %s/config.yaml\n", harness.Supervisor(t), dir) // only to name the configuration
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {                                   //nolint:gosec // a program
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	rt := harness.NewStock(t, harness.Stock{Index: "42", Name: "nri-supervisor", Path: script})

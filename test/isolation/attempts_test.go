@@ -146,10 +146,15 @@ func trySpin(arg string) (string, error) {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
 		return "", err
 	}
+	turns := 0
 	for end := time.Now().Add(d); time.Now().Before(end); {
+		turns++
 	}
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
 		return "", err
+	}
+	if turns == 0 {
+		return "", errors.New("no turn was made")
 	}
 	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
 	return fmt.Sprint(time.Duration(used).Milliseconds()), nil

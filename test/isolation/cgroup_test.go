@@ -64,7 +64,7 @@ func TestThePluginGetsNothingOfTheStage(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)
 	i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true, OOMScore: 500}))
-	for _, fd := range strings.Fields(ask(t, i, "fds")) {
+	for fd := range strings.FieldsSeq(ask(t, i, "fds")) {
 		number, target, _ := strings.Cut(fd, "=")
 		switch {
 		case number == "0" && target == "/dev/null", number == "1", number == "2", number == "3":
@@ -151,15 +151,15 @@ func TestNothingOfAPluginSurvivesItsEnd(t *testing.T) {
 }
 
 // beASupervisor starts a plugin with a grandchild in a session of its own, and tells their ids.
-func beASupervisor(args []string) int {
+func beASupervisor(args []string) {
 	exe, err := os.Executable()
 	if err != nil {
-		return 1
+		return
 	}
 	h, err := isolation.OpenHost(isolation.HostOptions{RunDir: args[0], Helper: []string{helper}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return
 	}
 	ctx := context.Background()
 	s := isolation.Spec{
@@ -172,18 +172,17 @@ func beASupervisor(args []string) int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return
 	}
 	reply, err := i.Plugin().CreateContainer(ctx, &api.CreateContainerRequest{
 		Pod: &api.PodSandbox{Id: "p"}, Container: &api.Container{Id: "c", Name: "orphan", PodSandboxId: "p"},
 	})
 	if err != nil || len(reply.GetAdjust().GetEnv()) != 1 {
 		fmt.Fprintln(os.Stderr, "no grandchild", err)
-		return 1
+		return
 	}
 	fmt.Println(i.PID(), reply.GetAdjust().GetEnv()[0].GetValue())
 	<-i.Done()
-	return 1
 }
 
 func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
@@ -233,7 +232,7 @@ func TestNothingOfAPluginSurvivesAKilledSupervisorAndNobodyElseIsTouched(t *test
 	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
 	eventually(t, "the cgroups are gone", func() bool {
 		data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
-		for _, base := range strings.Fields(string(data)) {
+		for base := range strings.FieldsSeq(string(data)) {
 			if _, serr := os.Stat(base); serr == nil {
 				return false
 			}

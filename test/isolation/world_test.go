@@ -54,7 +54,7 @@ func openHost(t *testing.T) (h *isolation.Host, runDir string) {
 }
 
 // spec is a hostile plugin on the host.
-func spec(t *testing.T, h *isolation.Host, runDir string, c isolation.Confinement, attempts ...string) isolation.Spec {
+func spec(t *testing.T, h *isolation.Host, runDir string, c isolation.Confinement) isolation.Spec {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -62,7 +62,7 @@ func spec(t *testing.T, h *isolation.Host, runDir string, c isolation.Confinemen
 	}
 	const short = 500 * time.Millisecond
 	return isolation.Spec{
-		Name: "test", Index: "42", Path: exe, Args: append([]string{hostile}, attempts...), Protocol: isolation.NRI, RunDir: runDir,
+		Name: "test", Index: "42", Path: exe, Args: []string{hostile}, Protocol: isolation.NRI, RunDir: runDir,
 		Env: []string{"GORACE=atexit_sleep_ms=0"}, Host: h, Confine: c, StopGrace: isolation.StopGrace{Shutdown: -1, Term: short, Drain: short},
 	}
 }
@@ -158,7 +158,7 @@ func cgroupsOf(t *testing.T, runDir string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, base := range strings.Fields(string(data)) {
+	for base := range strings.FieldsSeq(string(data)) {
 		entries, err := os.ReadDir(base)
 		if err != nil {
 			t.Fatal(err)

@@ -105,7 +105,7 @@ func (p *Plugin) ask(n int, id string) error {
 	for i := range n {
 		u := &api.ContainerUpdate{}
 		u.SetContainerId(id)
-		u.SetLinuxCPUShares(uint64(2 + i)) //nolint:gosec // small
+		u.SetLinuxCPUShares(uint64(2 + i))
 		if _, err := s.UpdateContainers([]*api.ContainerUpdate{u}); err != nil && first == nil {
 			first = err
 		}
