@@ -86,7 +86,7 @@ func TestAStockPluginThatDialsIsHostedWhenItIsThere(t *testing.T) {
 	if l := p.wait(1, "Synchronize", ""); l.Containers != 1 {
 		t.Errorf("told of %d containers, want the one from before", l.Containers)
 	}
-	for n := range 7 { // more than the exits that make a crash loop
+	for n := range 5 { // as many as make a crash loop
 		first.kill()
 		sup.WaitLine(n+1, "plugin exited", map[string]any{"plugin": "ds", "reason": "disconnected"})
 		if n == 0 {
@@ -112,7 +112,7 @@ func TestAStockPluginThatDialsIsHostedWhenItIsThere(t *testing.T) {
 	rt.WaitSync()
 	sup.WaitLine(1, "plugin exited", map[string]any{"plugin": "ds", "reason": "stopped"}) // as the runtime's own end closes it
 	dial(t, socket, "ds", "30")
-	sup.Ready(9, "ds")
+	sup.Ready(7, "ds")
 	if got := attachedEnv(t, rt, p, "anew"); got != "ds" {
 		t.Errorf("after a restart of the runtime PROBE is %q", got)
 	}
