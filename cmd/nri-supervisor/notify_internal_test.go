@@ -45,8 +45,11 @@ func TestSystemdHearsOfWhatMattersAndIsToldReadyOnce(t *testing.T) {
 	passed := 0
 	sink := n.sink(func(supervisor.Event) { passed++ })
 	for _, ev := range []supervisor.Event{
-		supervisor.Started{}, supervisor.RuntimeUnavailable{Reason: "missing", Err: "no\nsuch file"},
-		supervisor.RuntimeConnected{Runtime: "containerd", Version: "v2", Pods: 3}, supervisor.RuntimeLost{}, supervisor.Stopping{},
+		supervisor.Started{},
+		supervisor.RuntimeUnavailable{Reason: "missing", Err: "no\nsuch file"},
+		supervisor.RuntimeConnected{Runtime: "containerd", Version: "v2", Pods: 3},
+		supervisor.RuntimeLost{},
+		supervisor.Stopping{},
 	} {
 		sink(ev)
 	}
