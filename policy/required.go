@@ -135,10 +135,8 @@ func parseNames(text string) ([]string, error) {
 	if err := yaml.Unmarshal([]byte(text), &names); err != nil {
 		return nil, fmt.Errorf("%s", short(strings.Join(strings.Fields(err.Error()), " ")))
 	}
-	for _, n := range names {
-		if n == "" {
-			return nil, fmt.Errorf("a name is empty")
-		}
+	if slices.Contains(names, "") {
+		return nil, fmt.Errorf("a name is empty")
 	}
 	return names, nil
 }

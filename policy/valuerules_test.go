@@ -129,7 +129,8 @@ func TestCELRulesOverReplyPodAndContainerForEverythingElse(t *testing.T) {
 		{"nobody's pod", rule(`pod.namespace == ""`), policy.Reply{Adjust: limit(1).Adjust}, ""},
 		{
 			"the updates", rule(`reply.update.all(u, u.container_id == "b")`),
-			policy.Reply{Updates: []*api.ContainerUpdate{{ContainerId: "a"}, {ContainerId: "b"}}}, "permissions.rules[r]",
+			policy.Reply{Updates: []*api.ContainerUpdate{{ContainerId: "a"}, {ContainerId: "b"}}},
+			"permissions.rules[r]",
 		},
 		{"each entry of a list", rule(`reply.adjust.mounts.all(m, "ro" in m.options)`), bind("/a", "/b"), ""},
 		{"all rules, each named", "permissions: {rules: [{name: a, expression: 'false'}, {name: b, expression: 'true'}, {name: c, expression: 'false'}]}", limit(1), "permissions.rules[a]; permissions.rules[c]"},

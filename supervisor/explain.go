@@ -140,7 +140,7 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 		if container != "" {
 			what += "/" + container
 		}
-		return nil, notExplained{what: what, audit: past.note}
+		return nil, notExplainedError{what: what, audit: past.note}
 	}
 	slices.SortStableFunc(out, func(a, b Explanation) int {
 		return cmp.Or(cmp.Compare(a.PodID, b.PodID), cmp.Compare(a.Container, b.Container), cmp.Compare(a.ContainerID, b.ContainerID))
@@ -153,11 +153,11 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 	return out, nil
 }
 
-// notExplained says of what nothing is known.
-type notExplained struct{ what, audit string }
+// notExplainedError says of what nothing is known.
+type notExplainedError struct{ what, audit string }
 
 // Error returns the message.
-func (e notExplained) Error() string {
+func (e notExplainedError) Error() string {
 	msg := "explain " + e.what + ": no such pod or container is known, and no decision about it is kept"
 	if e.audit != "" {
 		msg += "; " + e.audit
@@ -166,7 +166,7 @@ func (e notExplained) Error() string {
 }
 
 // Unwrap returns ErrNotExplained.
-func (notExplained) Unwrap() error { return ErrNotExplained }
+func (notExplainedError) Unwrap() error { return ErrNotExplained }
 
 // pastDecisions are what is remembered of a pod, oldest first.
 type pastDecisions struct {
@@ -295,7 +295,7 @@ func ExplainFromAudit(ctx context.Context, path, namespace, podName, container s
 	if out := explainPast(ds, namespace, podName, container); len(out) > 0 {
 		return out, nil
 	}
-	return nil, notExplained{what: strings.TrimSuffix(namespace+"/"+podName+"/"+container, "/")}
+	return nil, notExplainedError{what: strings.TrimSuffix(namespace+"/"+podName+"/"+container, "/")}
 }
 
 // explainPast explains from decisions alone.

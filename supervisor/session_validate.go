@@ -130,8 +130,8 @@ func (se *session) attribute(req *api.ValidateContainerAdjustmentRequest, ref st
 
 // translate puts the true owner for us: owner is a name, a name marked as having removed something, or several with commas in between. What is our own, such as the annotation about missing
 // work, stays ours.
-func translate(owner, us, real string) string {
-	if real == "" {
+func translate(owner, us, truth string) string {
+	if truth == "" {
 		return owner
 	}
 	parts := strings.Split(owner, ",")
@@ -139,9 +139,9 @@ func translate(owner, us, real string) string {
 		switch name, marked := api.IsMarkedForRemoval(p); {
 		case name != us:
 		case marked:
-			parts[i] = api.MarkForRemoval(api.ClearRemovalMarker(real))
+			parts[i] = api.MarkForRemoval(api.ClearRemovalMarker(truth))
 		default:
-			parts[i] = real
+			parts[i] = truth
 		}
 	}
 	return strings.Join(parts, ",")

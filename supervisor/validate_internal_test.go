@@ -83,7 +83,7 @@ func TestAHostedValidatorIsAskedOncePerContainerWithTheTrueOwners(t *testing.T) 
 // TestAValidatorThatRefusesKeepsTheContainerFromBeingCreated if it may.
 func TestAValidatorThatRefusesKeepsTheContainerFromBeingCreated(t *testing.T) {
 	t.Parallel()
-	refuses := func(r *api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) {
+	refuses := func(_ *api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) {
 		return &api.ValidateContainerAdjustmentResponse{Reject: true, Reason: "no A here"}, nil
 	}
 	for manifest, want := range map[string]string{

@@ -128,7 +128,7 @@ func readEvent(path string) (*recording.Event, error) {
 	in := os.Stdin
 	if path != "-" {
 		var err error
-		if in, err = os.Open(path); err != nil { //nolint:gosec // the user's choice
+		if in, err = os.Open(path); err != nil {
 			return nil, fmt.Errorf("event: %w", err)
 		}
 		defer in.Close()

@@ -103,18 +103,18 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 
 // eventFile is the name of the nth file.
 func eventFile(n int, ev *recording.Event) string {
-	name := fmt.Sprintf("%06d-%s", n, ev.Name)
+	parts := []string{fmt.Sprintf("%06d-%s", n, ev.Name)}
 	for _, part := range []string{ev.Pod.GetNamespace(), ev.Pod.GetName(), ev.Container.GetName()} {
 		if part != "" {
-			name += "-" + strings.Map(func(r rune) rune {
+			parts = append(parts, strings.Map(func(r rune) rune {
 				if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
 					return r
 				}
 				return '_'
-			}, part[:min(len(part), 40)])
+			}, part[:min(len(part), 40)]))
 		}
 	}
-	return name + ".json"
+	return strings.Join(parts, "-") + ".json"
 }
 
 // writeEvent writes one file; one that is there already is not overwritten.
@@ -124,7 +124,7 @@ func writeEvent(dir string, n int, ev *recording.Event) error {
 		return err
 	}
 	path := filepath.Join(dir, eventFile(n, ev))
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user's folder; names hold no slash
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		err = fmt.Errorf("record: %w", err)
 		if errors.Is(err, fs.ErrExist) {

@@ -73,7 +73,8 @@ spec:
 	status := func() (out struct {
 		Runtime struct{ Connected bool }
 		Plugins []struct{ State string }
-	}) {
+	},
+	) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "nri-supervisor"), "status", "-o", "json", "--socket", run+"/admin.sock") //nolint:gosec // built here
 		if data, err := cmd.Output(); err == nil {
 			_ = json.Unmarshal(data, &out)
