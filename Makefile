@@ -148,6 +148,11 @@ isolation: ## hostile plugins against their confinement, as root
 	$(call stage,isolation,$(GO_TEST) -count=1 -tags $(ROOT) ./test/isolation)
 TARGETS += isolation
 
+.PHONY: test-cgroup2
+test-cgroup2: ## limits and survivors in a guest with cgroup v2 only; installs the emulator and downloads a kernel
+	$(call stage,test-cgroup2,bash tools/cgroup2.sh)
+TARGETS += test-cgroup2
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for a time: FOR=10s
 	$(call stage,fuzz,bash tools/fuzz.sh $(FUZZTIME))
@@ -220,4 +225,4 @@ ci: ## all checks, one after the other; the first that fails ends it
 TARGETS += ci
 
 # As root: .ci/run is.
-CI_STAGES += isolation
+CI_STAGES += isolation test-cgroup2

@@ -3,11 +3,13 @@
 package isolation_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -39,16 +41,18 @@ func attempts() map[string]func(arg string) (string, error) {
 		"signal": func(arg string) (string, error) {
 			return "", onProcess(arg, func(pid int) error { return unix.Kill(pid, 0) })
 		},
-		"ptrace":   func(arg string) (string, error) { return "", onProcess(arg, seize) },
-		"environ":  func(pid string) (string, error) { _, err := os.ReadFile("/proc/" + pid + "/environ"); return "", err },
-		"memoryof": tryMemoryOf,
-		"root":     func(arg string) (string, error) { return tryList("/proc/" + arg) },
-		"mount":    func(dir string) (string, error) { return "", unix.Mount("tmpfs", dir, "tmpfs", 0, "") },
-		"unshare":  func(string) (string, error) { return "", unix.Unshare(unix.CLONE_NEWUTS) },
-		"mknod":    func(path string) (string, error) { return "", unix.Mknod(path, unix.S_IFCHR|0o600, 1<<8|3) },
-		"network":  tryNetwork,
-		"who":      func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
-		"cwd":      func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
+		"ptrace":      func(arg string) (string, error) { return "", onProcess(arg, seize) },
+		"environ":     func(pid string) (string, error) { _, err := os.ReadFile("/proc/" + pid + "/environ"); return "", err },
+		"memoryof":    tryMemoryOf,
+		"root":        func(arg string) (string, error) { return tryList("/proc/" + arg) },
+		"mount":       func(dir string) (string, error) { return "", unix.Mount("tmpfs", dir, "tmpfs", 0, "") },
+		"unshare":     func(string) (string, error) { return "", unix.Unshare(unix.CLONE_NEWUTS) },
+		"mknod":       func(path string) (string, error) { return "", unix.Mknod(path, unix.S_IFCHR|0o600, 1<<8|3) },
+		"network":     tryNetwork,
+		"flood":       tryFlood,
+		"closeoutput": tryCloseOutput,
+		"who":         func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
+		"cwd":         func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
 	}
 }
 
@@ -59,8 +63,7 @@ func readOwn(path string) (string, error) {
 
 // tryOrphan leaves a grandchild in a session of its own that ignores SIGTERM and holds the output, and returns its id.
 func tryOrphan(string) (string, error) {
-	// setsid(1) forks if it has to; the shells in between end, so that the sleeper is nobody's child.
-	cmd := exec.Command("/bin/sh", "-c", `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 300 & echo $!' &`)
+	cmd := exec.Command("/proc/self/exe", orphanMaker)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -74,6 +77,25 @@ func tryOrphan(string) (string, error) {
 	return strconv.Itoa(pid), err
 }
 
+// makeOrphan is the child in between, which ends.
+func makeOrphan() int {
+	cmd := exec.Command("/proc/self/exe", sleeper)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 1
+	}
+	fmt.Println(cmd.Process.Pid)
+	return 0
+}
+
+// sleep is a process that does nothing for five minutes, and does not mind SIGTERM.
+func sleep() int {
+	signal.Ignore(unix.SIGTERM)
+	<-time.After(5 * time.Minute)
+	return 0
+}
+
 // tryFork starts up to n sleepers and returns how many it got.
 func tryFork(arg string) (string, error) {
 	n, err := strconv.Atoi(arg)
@@ -81,7 +103,7 @@ func tryFork(arg string) (string, error) {
 		return "", err
 	}
 	for i := range n {
-		cmd := exec.Command("/bin/sleep", "300")
+		cmd := exec.Command("/proc/self/exe", sleeper)
 		if err := cmd.Start(); err != nil {
 			return "", fmt.Errorf("after %d: %w", i, err)
 		}
@@ -245,4 +267,25 @@ func tryNetwork(string) (string, error) {
 		names = append(names, i.Name+"="+strings.Split(i.Flags.String(), "|")[0])
 	}
 	return strings.Join(names, " "), err
+}
+
+// tryFlood writes 64 MiB as fast as it is read: short lines, lines of 1 MiB, or bytes that are no text.
+func tryFlood(kind string) (string, error) {
+	block := bytes.Repeat([]byte("all work and no play makes a dull plugin\n"), 1<<20/41)
+	switch kind {
+	case "long":
+		block = append(bytes.Repeat([]byte("y"), 1<<20), '\n')
+	case "binary":
+		block = bytes.Repeat([]byte{0x1b, 0xff, 0x00, 0x80}, 1<<18)
+	}
+	for range 64 {
+		if _, err := os.Stderr.Write(block); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func tryCloseOutput(string) (string, error) {
+	return "", errors.Join(os.Stdout.Close(), os.Stderr.Close())
 }

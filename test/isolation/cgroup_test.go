@@ -25,7 +25,7 @@ func TestALimitHoldsAndTheSameAttemptSucceedsWithoutIt(t *testing.T) {
 		limit   isolation.Confinement
 		denied  string
 	}{
-		"fork bomb":  {"fork:60", isolation.Confinement{Limits: isolation.Limits{PIDs: 40}}, "resource temporarily unavailable"},
+		"fork bomb":  {"fork:20", isolation.Confinement{Limits: isolation.Limits{PIDs: 40}}, "resource temporarily unavailable"},
 		"memory hog": {"memory:200", isolation.Confinement{Limits: isolation.Limits{Memory: 100 << 20}}, "gone: "},
 		"fd hog":     {"files:200", isolation.Confinement{NoFile: 100}, "too many open files"},
 	} {
@@ -187,6 +187,12 @@ func beASupervisor(args []string) {
 
 func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
 	t.Helper()
+	return startSupervisorIn(t, dir, nil)
+}
+
+// startSupervisorIn starts it in a cgroup, if that is not nil.
+func startSupervisorIn(t *testing.T, dir string, cgroup *os.File) (*exec.Cmd, int) {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +203,9 @@ func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
 		t.Fatal(err)
 	}
 	cmd.Stderr = os.Stderr
+	if cgroup != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +222,7 @@ func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
 func TestNothingOfAPluginSurvivesAKilledSupervisorAndNobodyElseIsTouched(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
-	bystander := exec.Command("/bin/sleep", "300")
+	bystander := exec.Command("/proc/self/exe", sleeper)
 	if err := bystander.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ const (
 	hostile = "hostile"
 	// host makes it a supervisor.
 	hostMode = "host"
+	// orphanMaker and sleeper make it a child and a grandchild of the plugin.
+	orphanMaker, sleeper = "orphan-maker", "sleeper"
 )
 
 func TestMain(m *testing.M) {
@@ -31,10 +33,18 @@ func TestMain(m *testing.M) {
 			os.Exit(isolation.RunHelper(os.Args[2:]))
 		case hostile:
 			os.Exit(beHostile(os.Args[2:]))
+		case orphanMaker:
+			os.Exit(makeOrphan())
+		case sleeper:
+			os.Exit(sleep())
 		case hostMode:
 			beASupervisor(os.Args[2:])
 			os.Exit(1) // it does not end by itself
 		}
+	}
+	if inGuest() {
+		beInit(m)
+		return
 	}
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "these tests need root: what they show is what root can do")
