@@ -107,15 +107,15 @@ type mask struct {
 func (o *order) masks() []mask {
 	var out []mask
 	add := func(path string, tmp bool) {
-		resolved, err := filepath.EvalSymlinks(path)
+		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return // nothing is there
 		}
-		info, err := os.Lstat(resolved)
-		if err != nil || slices.ContainsFunc(out, func(m mask) bool { return m.path == resolved }) {
+		info, err := os.Lstat(target)
+		if err != nil || slices.ContainsFunc(out, func(m mask) bool { return m.path == target }) {
 			return
 		}
-		m := mask{path: resolved, dir: info.IsDir(), tmp: tmp}
+		m := mask{path: target, dir: info.IsDir(), tmp: tmp}
 		if o.User != nil {
 			m.uid, m.gid = int(o.User.UID), int(o.User.GID)
 		}
@@ -155,23 +155,23 @@ func (m mask) apply() error {
 func (o *order) openKept(masks []mask) ([]kept, error) {
 	var out []kept
 	for _, path := range slices.Concat([]string{o.Dir}, o.Readable, o.Writable) {
-		resolved, err := filepath.EvalSymlinks(path)
+		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return out, fmt.Errorf("show %q: %w", path, pathCause(err))
 		}
-		if !slices.ContainsFunc(masks, func(m mask) bool { return within(resolved, m.path) }) {
+		if !slices.ContainsFunc(masks, func(m mask) bool { return within(target, m.path) }) {
 			continue
 		}
-		fd, err := unix.Open(resolved, unix.O_PATH|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(target, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return out, fmt.Errorf("show %q: %w", path, err)
 		}
-		f := os.NewFile(uintptr(fd), resolved)
+		f := os.NewFile(uintptr(fd), target)
 		info, err := f.Stat()
 		if err != nil {
 			return append(out, kept{fd: f}), fmt.Errorf("show %q: %w", path, pathCause(err))
 		}
-		out = append(out, kept{path: resolved, fd: f, dir: info.IsDir()})
+		out = append(out, kept{path: target, fd: f, dir: info.IsDir()})
 	}
 	slices.SortStableFunc(out, func(a, b kept) int { return len(a.path) - len(b.path) })
 	return out, nil

@@ -47,7 +47,7 @@ func socketIn(t *testing.T) (folder, socket string) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(socket, 0o777); err != nil {
+	if err := os.Chmod(socket, 0o777); err != nil { // that it is hidden has to be shown
 		t.Fatal(err)
 	}
 	return folder, socket
@@ -157,7 +157,7 @@ func TestAStrictPluginHasItsOwnFilesAndNothingElse(t *testing.T) {
 		if err := os.MkdirAll(granted+sub, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(granted+sub, 0o777); err != nil {
+		if err := os.Chmod(granted+sub, 0o777); err != nil { // so that only the confinement denies
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(granted+sub+"/data", []byte("x"), 0o644); err != nil {
