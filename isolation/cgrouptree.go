@@ -116,7 +116,7 @@ func parseCgroupMounts(lines *bufio.Scanner) []cgroupMount {
 		switch r[0] {
 		case "cgroup2":
 		case "cgroup":
-			for _, o := range strings.SplitSeq(r[2], ",") {
+			for o := range strings.SplitSeq(r[2], ",") {
 				if o != "rw" && o != "ro" && !strings.Contains(o, "=") && o != "xattr" && o != "noprefix" && o != "clone_children" {
 					m.controllers = append(m.controllers, o)
 				}
@@ -306,7 +306,7 @@ func cgroupPIDs(dir string) ([]int, error) {
 		return nil, err
 	}
 	var out []int
-	for _, word := range strings.FieldsSeq(string(data)) {
+	for word := range strings.FieldsSeq(string(data)) {
 		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
 			out = append(out, pid)
 		}

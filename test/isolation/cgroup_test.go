@@ -64,7 +64,7 @@ func TestThePluginGetsNothingOfTheStage(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)
 	i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true, OOMScore: 500}))
-	for _, fd := range strings.FieldsSeq(ask(t, i, "fds")) {
+	for fd := range strings.FieldsSeq(ask(t, i, "fds")) {
 		number, target, _ := strings.Cut(fd, "=")
 		switch {
 		case number == "0" && target == "/dev/null", number == "1", number == "2", number == "3":
@@ -241,7 +241,7 @@ func TestNothingOfAPluginSurvivesAKilledSupervisorAndNobodyElseIsTouched(t *test
 	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
 	eventually(t, "the cgroups are gone", func() bool {
 		data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
-		for _, base := range strings.FieldsSeq(string(data)) {
+		for base := range strings.FieldsSeq(string(data)) {
 			if _, serr := os.Stat(base); serr == nil {
 				return false
 			}

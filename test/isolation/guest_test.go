@@ -36,7 +36,7 @@ func beInit(m *testing.M) {
 	}
 	fmt.Printf("\nguest: mounts %v\nguest: exit code %d\n", err, code)
 	_ = os.Stdout.Sync()
-	time.Sleep(100 * time.Millisecond) // the serial line has no end that could be waited for
+	<-time.After(100 * time.Millisecond) // the serial line has no end that could be waited for
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 

@@ -158,7 +158,7 @@ func cgroupsOf(t *testing.T, runDir string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, base := range strings.FieldsSeq(string(data)) {
+	for base := range strings.FieldsSeq(string(data)) {
 		entries, err := os.ReadDir(base)
 		if err != nil {
 			t.Fatal(err)
