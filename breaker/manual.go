@@ -64,3 +64,18 @@ func (g *Guard) Reconfigure(cfg Config) {
 	}
 	g.lane.reconfigure(&old, &g.cfg, now)
 }
+
+// Quarantine puts a pod back under quarantine until the given time, because it was before a restart. One that is over already is not begun again.
+func (g *Guard) Quarantine(p QuarantinedPod) {
+	now := g.lock()
+	defer g.unlock()
+	if p.Pod == "" || !now.Before(p.Until) {
+		return
+	}
+	until := now.Add(g.cfg.QuarantineDuration) // what the manifest says today is the most
+	if p.Until.Before(until) {
+		until = p.Until
+	}
+	e := g.pods.findOrAdd(p.Pod, &g.cfg, now)
+	e.hard, e.until, e.struck = max(e.hard, p.Strikes), until, now
+}

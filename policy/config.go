@@ -26,6 +26,8 @@ type Config struct {
 	Invalid []InvalidPlugin
 	// Problems are all errors and warnings, ordered by file, line and field.
 	Problems Problems
+	// Document is the Supervisor document alone, as one YAML document, for LoadOptions.Supervisor. Empty without a configuration file.
+	Document string
 	// Hash is the SHA-256 in hexadecimal of the names and contents of all files read.
 	Hash string
 
@@ -74,6 +76,8 @@ type Plugin struct {
 	// File and Line say where the manifest starts.
 	File string
 	Line int
+	// LastGood says that the manifest in the file is broken, and that this is what it was when it was last valid.
+	LastGood bool
 
 	compiled
 }
@@ -84,6 +88,10 @@ type LoadOptions struct {
 	ConfigFile string
 	// PluginPaths are files and folders with Plugin manifests. Nil: the configuration's pluginDirs.
 	PluginPaths []string
+	// Supervisor is the Document of a Config that was good, to be used in place of what the configuration file holds. Empty: the file is read.
+	Supervisor string
+	// LastGood are the manifests that were valid before. One of them is used in place of a broken one.
+	LastGood []GoodManifest
 	// CheckFiles looks at the files that manifests refer to: binaries, fileRefs, configFrom.
 	CheckFiles bool
 }

@@ -25,7 +25,14 @@ import (
 func Load(o LoadOptions) (*Config, error) {
 	b := newBuilder(o)
 	var config fs.FileInfo
-	if o.ConfigFile != "" {
+	switch {
+	case o.Supervisor != "":
+		if info, err := os.Stat(o.ConfigFile); err == nil {
+			config = info
+		}
+		b.configFile(SourceFile{Path: o.ConfigFile, Data: []byte(o.Supervisor)})
+		b.missing = append(b.missing, o.ConfigFile)
+	case o.ConfigFile != "":
 		f, info, err := readFile(o.ConfigFile)
 		if err != nil {
 			return nil, Problems{fileProblem(o.ConfigFile, err)}
@@ -77,12 +84,14 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			b.missing = append(b.missing, path)
 			b.problems = append(b.problems, Problem{
 				File: path, Severity: missing, Message: "there is no such file or folder of plugin manifests",
 				Remedy: "create it, or correct the path",
 			})
 			continue
 		case err != nil:
+			b.missing = append(b.missing, path)
 			b.problems = append(b.problems, fileProblem(path, err))
 			continue
 		case !info.IsDir():
@@ -91,6 +100,7 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 		}
 		entries, err := os.ReadDir(path)
 		if err != nil {
+			b.missing = append(b.missing, path)
 			b.problems = append(b.problems, fileProblem(path, err))
 			continue
 		}

@@ -70,6 +70,11 @@ type builder struct {
 	// files are the problems of files that could not be read to their end.
 	files    []InvalidPlugin
 	problems Problems
+	// missing are the folders that could not be read; lastGood are plugins whose manifests are broken now.
+	missing  []string
+	lastGood []*Plugin
+	// document is the Supervisor document alone.
+	document string
 }
 
 // candidate is one Plugin document on its way.
@@ -169,6 +174,7 @@ func (b *builder) supervisorDocument(n *node) {
 	}
 	d := newDocument(n, "")
 	b.supervisor = d
+	b.document = n.rendered()
 	doc := supervisorDocument{Spec: b.spec}
 	d.decode("", n, reflect.ValueOf(&doc).Elem(), "")
 	b.spec = doc.Spec
@@ -233,7 +239,7 @@ func scalarText(n *node) string {
 func (b *builder) addPlugin(n *node) {
 	name := scalarText(n.get("metadata").get("name"))
 	d := newDocument(n, name)
-	b.plugins = append(b.plugins, &candidate{doc: d, plugin: &Plugin{Name: name, File: n.file, Line: n.line}})
+	b.plugins = append(b.plugins, &candidate{doc: d, plugin: &Plugin{Name: name, File: n.file, Line: n.line, compiled: compiled{document: n.rendered()}}})
 }
 
 // finish validates across files and makes the Config.
@@ -243,7 +249,8 @@ func (b *builder) finish() (*Config, error) {
 	}
 	b.rejectDuplicates()
 	b.rejectSharedSockets()
-	c := &Config{Supervisor: b.spec, Hash: b.hash.String(), Invalid: b.files, critical: b.critical}
+	b.useLastGood()
+	c := &Config{Supervisor: b.spec, Document: b.document, Plugins: b.lastGood, Hash: b.hash.String(), Invalid: b.files, critical: b.critical}
 	problems := append(slices.Clone(b.problems), b.supervisor.problems...)
 	for _, cand := range b.plugins {
 		d, p := cand.doc, cand.plugin

@@ -25,9 +25,7 @@ func unsupported(kind string) []unsupportedField {
 			{path: "spec.teams.*.laneShare", missing: "lane shares of a team"},
 		}
 	}
-	return []unsupportedField{
-		{path: "spec.updateStrategy.type", missing: "a choice of update strategy"},
-	}
+	return nil
 }
 
 // rejectUnsupported reports each field of the table that was written and is not at its default.

@@ -14,9 +14,7 @@ func notDefault(kind string) map[string]string {
 			"spec.teams.*.laneShare": "teams: {t: {laneShare: {ratio: 0}}}",
 		}
 	}
-	return map[string]string{
-		"spec.updateStrategy.type": "updateStrategy: {type: Recreate}",
-	}
+	return nil
 }
 
 func TestEachFieldThatIsNotEnforcedIsRefused(t *testing.T) {

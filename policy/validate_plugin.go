@@ -260,6 +260,10 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 			return
 		}
 		f, _, err := readFile(path)
+		if err != nil && p.goodData != nil {
+			p.configData = *p.goodData
+			break
+		}
 		if err != nil {
 			d.errorf(field, "create the file, or correct the path", "read %q: %s", path, cause(err))
 			return
@@ -279,7 +283,7 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 // checkPluginFiles looks at the files that the manifest refers to.
 func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 	e := p.Spec.Exec
-	if !b.options.CheckFiles || e == nil {
+	if !b.options.CheckFiles || e == nil || p.running {
 		return
 	}
 	if e.Path != "" && !d.failedUnder("spec.exec.path") {

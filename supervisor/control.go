@@ -44,6 +44,16 @@ func (m *manual) set(name, state string, on bool) string {
 	return strings.Join(now, ",")
 }
 
+// states returns the manual states of a plugin.
+func (m *manual) states(name string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.state[name])
+}
+
+// kept returns what set returned last for the plugin.
+func (m *manual) kept(name string) string { return strings.Join(m.states(name), ",") }
+
 // Act carries out a manual action on a plugin: restart, enable, disable, trip, reset or unquarantine. uid is who asked, for the record. Safe for concurrent use.
 func (s *Supervisor) Act(name, action string, uid uint32) error {
 	h := s.plan().byName[name]
@@ -74,6 +84,7 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 		s.keepManual(name, manualTripped, false)
 	case "unquarantine":
 		h.guard.Unquarantine("")
+		h.box.put(message{fn: h.keepQuarantine})
 	default:
 		return fmt.Errorf("unknown action %q: use restart, enable, disable, trip, reset or unquarantine", action)
 	}
@@ -131,6 +142,13 @@ func (h *host) restoreManual(kept string) {
 
 // Bypass makes the whole supervisor a no-op for a while; 0 ends it. Safe for concurrent use.
 func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
+	s.bypass(d)
+	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
+	s.noteManual("", "bypass", &uid, d)
+}
+
+// bypass begins or ends a bypass.
+func (s *Supervisor) bypass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bypassTimer != nil {
@@ -138,24 +156,26 @@ func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
 		s.bypassTimer = nil
 	}
 	if d <= 0 {
+		s.keepBypass(time.Time{})
 		if s.bypassUntil.Swap(0) != 0 {
 			s.afterBypassLocked()
 		}
 	} else {
-		until := time.Now().Add(d).UnixNano()
+		end := time.Now().Add(d)
+		until := end.UnixNano()
 		s.bypassUntil.Store(until)
+		s.keepBypass(end)
 		s.bypassTimer = time.AfterFunc(d, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.bypassUntil.CompareAndSwap(until, 0) {
 				s.emit(ManualAction{Action: "bypass over"})
 				s.noteManual("", "bypass over", nil, 0)
+				s.keepBypass(time.Time{})
 				s.afterBypassLocked()
 			}
 		})
 	}
-	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
-	s.noteManual("", "bypass", &uid, d)
 }
 
 // afterBypassLocked tells the plugins the state again: they have missed whatever happened meanwhile.

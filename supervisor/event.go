@@ -26,6 +26,11 @@ type (
 	Stopping struct{}
 	// ConfigProblem is a mistake in a manifest.
 	ConfigProblem struct{ Problem policy.Problem }
+	// Reloaded says what a reload of the configuration came to.
+	Reloaded struct {
+		Cause  string
+		Report ReloadReport
+	}
 	// RuntimeConnected says that the supervisor is registered.
 	RuntimeConnected struct {
 		Runtime, Version, NRIVersion string
@@ -66,6 +71,11 @@ type (
 	AttachRefused struct {
 		Plugin, Team string
 		Refused
+	}
+	// PluginReplaced says that a new incarnation took over from the one in service; the numbers are their processes'.
+	PluginReplaced struct {
+		Plugin, Team string
+		From, To     int
 	}
 	// PluginExited says how an incarnation ended.
 	PluginExited struct {
@@ -164,6 +174,7 @@ type (
 func (Started) event()             {}
 func (Stopping) event()            {}
 func (ConfigProblem) event()       {}
+func (Reloaded) event()            {}
 func (RuntimeConnected) event()    {}
 func (RuntimeUnavailable) event()  {}
 func (RuntimeLost) event()         {}
@@ -172,6 +183,7 @@ func (PluginStarted) event()       {}
 func (PluginStartFailed) event()   {}
 func (RegisteredOtherwise) event() {}
 func (AttachRefused) event()       {}
+func (PluginReplaced) event()      {}
 func (PluginExited) event()        {}
 func (PluginSynced) event()        {}
 func (PluginSyncFailed) event()    {}

@@ -222,12 +222,20 @@ func loadWith(t *testing.T, spec string, plugins ...[2]string) *policy.Config {
 // begin runs a supervisor until the test, or f.end, ends it.
 func begin(t *testing.T, cfg *policy.Config, db *state.DB, loaded state.Loaded, plugins makers) *fixture {
 	t.Helper()
+	return beginWith(t, Options{Config: cfg, State: db, Loaded: loaded}, plugins)
+}
+
+// beginWith is begin with options, in which the test's runtime, launcher and sink are put.
+func beginWith(t *testing.T, o Options, plugins makers) *fixture {
+	t.Helper()
 	f := &fixture{t: t, l: &fakeLauncher{make: plugins, incs: map[string]*fakeInc{}}, rt: &fakeRuntime{t: t, conns: make(chan net.Conn, 100)}}
-	f.s = New(Options{Config: cfg, Launcher: f.l, Dial: f.rt.dial, WaitForPlugins: time.Second, State: db, Loaded: loaded, Sink: func(e Event) {
+	o.Launcher, o.Dial, o.WaitForPlugins = f.l, f.rt.dial, time.Second
+	o.Sink = func(e Event) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.evs = append(f.evs, e)
-	}})
+	}
+	f.s = New(o)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- f.s.Run(ctx) }()

@@ -69,8 +69,11 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 	now := time.Now()
 	s.store.DropSpared(now.Add(-unlistedSpared))
 	diff := s.store.Replace(pods, ctrs, now, now.Add(-spareUnlisted))
-	s.history.synchronized(s, diff)
+	begins := s.history.synchronized(s, diff)
 	s.selectUnpinned(pods, ctrs)
+	if begins {
+		s.decideForNewcomers()
+	}
 	s.restoreOptOuts()
 	for _, e := range slices.Concat(diff.GoneContainers, diff.GonePods) {
 		s.history.forget(e.Ref)

@@ -70,9 +70,11 @@ func newHistory(l state.Loaded, db *state.DB) *history {
 }
 
 // synchronized takes note of containers that the runtime told of and that nobody saw being created.
-func (h *history) synchronized(s *Supervisor, d store.Diff) {
+// It reports whether the runtime told for the first time.
+func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	begins = h.loaded != nil
 	for _, p := range d.NewPods {
 		ref := store.Ref{Pod: p.GetId()}
 		for name := range h.loaded[ref].Plugins {
@@ -92,6 +94,9 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) {
 		switch {
 		case known: // what a plugin has no record of, it was not there for
 			h.unexplained[ref] = reasonBeforeInstall
+			if rec.Pinned {
+				s.store.SetPins(ref, s.plan().pinsOf(rec))
+			}
 			for name, p := range rec.Plugins {
 				if s.plan().byName[name] != nil {
 					s.store.SetWork(ref, store.Work{Plugin: name, Outcome: p.Outcome, Reason: p.Reason, At: p.At, Missed: p.Reason != ""})
@@ -107,6 +112,26 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) {
 		h.delete(ref)
 	}
 	h.loaded, h.first = nil, false
+	return begins
+}
+
+// before notes that a container is older than a plugin that is new.
+func (h *history) before(ref store.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unexplained[ref] == "" {
+		h.unexplained[ref] = reasonBeforeInstall
+	}
+}
+
+// renamed keeps what is remembered of a plugin under its new name.
+func (h *history) renamed(s *Supervisor, name string) {
+	_, ctrs := s.store.All()
+	for _, e := range ctrs {
+		if s.hasWork(e.Ref, name) {
+			h.decided(s, e.Ref)
+		}
+	}
 }
 
 // explainUnexplained records the work of a plugin that is missing from containers of its snapshot. It runs when the plugin's subscription is known.
@@ -164,7 +189,7 @@ func (h *history) decided(s *Supervisor, ref store.Ref) {
 func (h *history) putLocked(ref store.Ref, e store.Entry) {
 	r := state.Record{
 		Pod: ref.Pod, Container: ref.Container, Namespace: e.Pod.GetNamespace(), PodName: e.Pod.GetName(), PodUID: e.Pod.GetUid(),
-		ContainerName: e.Container.GetName(),
+		ContainerName: e.Container.GetName(), Pinned: e.Pinned, Pins: recordPins(e.Pins),
 	}
 	if len(e.Work) > 0 {
 		r.Plugins = make(map[string]state.PluginRecord, len(e.Work))

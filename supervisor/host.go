@@ -38,16 +38,20 @@ type host struct {
 	work        sync.WaitGroup // every goroutine that the loop started
 
 	// Owned by the loop.
-	machine  *plugin.Machine
-	calls    map[plugin.CallID]*call
-	run      *running
-	answered map[store.Ref]struct{} // creations under way whose turn with this plugin is over
-	pending  []plugin.Input
-	exits    []ExitRecord
-	restarts int
-	sha256   string
-	lastErr  string
-	told     bool // lastErr says already why the incarnation is about to be killed
+	machine     *plugin.Machine
+	calls       map[plugin.CallID]*call
+	runs        map[plugin.Incarnation]*running // one in service, one that warms up, those that end
+	answered    map[store.Ref]struct{}          // creations under way whose turn with this plugin is over
+	pending     []plugin.Input
+	exits       []ExitRecord
+	restarts    int
+	sha256      string
+	quarantined []breaker.QuarantinedPod // as kept
+	lastErr     string
+	spec        *policy.Plugin // what processes are started with: as a rule the manifest in force
+	update      chan<- error   // holds one: who waits for a change of the manifest
+	stuck       atomic.Bool    // the last change by a new process did not come about: the one in service is older than the manifest
+	told        bool           // lastErr says already why the incarnation is about to be killed
 }
 
 // message is what the loop reads: an input of the machine, and what comes with it.
@@ -63,10 +67,14 @@ type message struct {
 // running is one incarnation as the loop sees it.
 type running struct {
 	inc      plugin.Incarnation
+	spec     *policy.Plugin     // that it was started with
 	cancel   context.CancelFunc // ends the launch
 	inst     Incarnation        // nil until launched
 	stop     bool               // to be stopped as soon as it is there
-	jobs     chan *call         // to its worker
+	mask     api.EventMask      // what it subscribed to; valid once synchronized, like the next two
+	known    []plugin.Ref
+	updates  []*api.ContainerUpdate
+	jobs     chan *call // to its worker
 	launched time.Time
 	pid      atomic.Int64  // 0 until launched
 	ended    chan struct{} // closed when the incarnation is over: its worker and health checks end
@@ -122,7 +130,7 @@ func (h *host) policy() *policy.Plugin { return h.rules.Load() }
 
 func newHost(s *Supervisor, p *policy.Plugin) *host {
 	h := &host{
-		sup: s, name: p.Name, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
+		sup: s, name: p.Name, spec: p, runs: map[plugin.Incarnation]*running{}, box: newMailbox[message](), met: s.metrics.plugin(p.Name, p.Team),
 		settled: make(chan struct{}), gone: make(chan struct{}), calls: map[plugin.CallID]*call{}, answered: map[store.Ref]struct{}{},
 	}
 	h.rules.Store(p)
@@ -200,6 +208,7 @@ func (h *host) loop() {
 	}
 	h.settle()
 	close(h.gone)
+	h.endUpdate(errSuperseded)
 	h.work.Wait()
 }
 
@@ -234,7 +243,6 @@ func (h *host) prepare(m message) plugin.Input {
 		}
 	case plugin.Synced:
 		in.NewVersion = h.sha256 != "" && h.sha256 != m.sha256
-		h.sha256 = m.sha256
 		return in
 	default:
 	}

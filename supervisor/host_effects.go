@@ -38,21 +38,35 @@ func (h *host) carryOut(e plugin.Effect) {
 	case plugin.Verdict:
 		if c := h.calls[e.ID]; c != nil {
 			c.ticket.End(e.Outcome)
+			if e.Outcome.Verdict() == breaker.VerdictBad {
+				h.keepQuarantine()
+			}
 		}
 	case plugin.Back:
 		h.back(e)
 	case plugin.GuardHung:
 		h.guard.Hung(e.PodKey)
+		h.keepQuarantine()
 	case plugin.GuardExited:
 		h.guard.Exited(e.PodKey)
+		h.keepQuarantine()
 	case plugin.GuardStarted:
 		h.guard.Started(e.NewVersion)
+		h.keepQuarantine()
 	case plugin.GuardHealth:
 		if e.OK {
 			h.guard.HealthOK()
 		} else {
 			h.guard.HealthFailed()
 		}
+	case plugin.Swapped:
+		h.inService(h.runs[e.New])
+		h.stuck.Store(false)
+		h.publish()
+		h.endUpdate(nil)
+		h.sup.emit(PluginReplaced{Plugin: h.name, Team: h.policy().Team, From: h.pidOf(e.Old), To: h.pidOf(e.New)})
+	case plugin.ReplaceFailed:
+		h.replaceFailed(e)
 	case plugin.PhaseChanged:
 		h.phaseChanged(e)
 	case plugin.Stale:
@@ -93,7 +107,7 @@ func (h *host) send(e plugin.Send) {
 	c := h.calls[e.ID]
 	c.limit, c.sent = e.Timeout, time.Now()
 	c.ticket.Sent()
-	h.run.jobs <- c
+	h.runs[e.Inc].jobs <- c
 }
 
 // serve is the worker of one incarnation: it does one call after the other. A call that never returns ends with the connection.
@@ -190,6 +204,7 @@ func (h *host) phaseChanged(e plugin.PhaseChanged) {
 	}
 	h.met.phase(e.To)
 	h.publish()
+	h.changed(e.To)
 	h.sup.emit(PhaseChanged{Plugin: h.name, Team: h.policy().Team, From: e.From.String(), To: e.To.String(), PID: h.pid()})
 }
 
@@ -212,8 +227,8 @@ func (h *host) transition(t breaker.Transition) {
 }
 
 func (h *host) pid() int {
-	if h.run != nil && h.run.inst != nil {
-		return h.run.inst.PID()
+	if r := h.run(); r != nil && r.inst != nil {
+		return r.inst.PID()
 	}
 	return 0
 }

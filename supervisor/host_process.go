@@ -25,14 +25,14 @@ type ExitRecord struct {
 // launch starts an incarnation in the background.
 func (h *host) launch(inc plugin.Incarnation) {
 	ctx, cancel := h.startContext()
-	r := &running{inc: inc, cancel: cancel, jobs: make(chan *call, 1), launched: time.Now(), ended: make(chan struct{})}
-	h.run = r
+	r := &running{inc: inc, spec: h.spec, cancel: cancel, jobs: make(chan *call, 1), launched: time.Now(), ended: make(chan struct{})}
+	h.runs[inc] = r
 	if inc > 1 {
 		h.restarts++
 	}
 	h.work.Go(func() {
 		defer cancel()
-		inst, err := h.sup.launcher.Launch(ctx, h.policy(), Hooks{
+		inst, err := h.sup.launcher.Launch(ctx, r.spec, Hooks{
 			Update: h.sup.updates.request(h),
 			Output: func(l OutputLine) { h.output(r, l) },
 			Refused: func(x Refused) {
@@ -56,6 +56,41 @@ func (h *host) launch(inc plugin.Incarnation) {
 	})
 }
 
+// run is the incarnation in service, or on the way there; nil when there is none.
+func (h *host) run() *running { return h.runs[h.machine.Incarnation()] }
+
+func (h *host) pidOf(inc plugin.Incarnation) int {
+	if r := h.runs[inc]; r != nil {
+		return int(r.pid.Load())
+	}
+	return 0
+}
+
+// inService takes over what a synchronized incarnation told.
+func (h *host) inService(r *running) {
+	id := r.inst.Identity()
+	h.sha256 = id.SHA256
+	h.met.info(id)
+	h.mask.Store(int32(r.mask))
+	h.configured.Store(true)
+	h.met.subscribed(r.mask)
+	h.sup.explainUnexplained(h, r.known)
+	h.sup.updates.accept(h, r.updates)
+	r.known, r.updates = nil, nil
+}
+
+// replaceFailed: what is in service stays, and what follows it is started like it.
+func (h *host) replaceFailed(e plugin.ReplaceFailed) {
+	if r := h.run(); r != nil {
+		h.spec = r.spec
+	}
+	h.stuck.Store(true)
+	why := "the process in service stays, because the new one did not come into service: " + e.Why + suffix(h.lastErr)
+	h.lastErr = why
+	h.publish()
+	h.endUpdate(errors.New(oneLine(why)))
+}
+
 // startContext bounds a launch. A plugin that attaches comes when it comes, and nobody's first dial waits for it.
 func (h *host) startContext() (context.Context, context.CancelFunc) {
 	if h.policy().Attaches() {
@@ -67,7 +102,7 @@ func (h *host) startContext() (context.Context, context.CancelFunc) {
 
 // attach takes the launched process, before the machine hears of it.
 func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
-	r := h.run
+	r := h.runs[inc]
 	r.inst = inst
 	r.pid.Store(int64(inst.PID()))
 	id := inst.Identity()
@@ -78,7 +113,9 @@ func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
 	if id.Name != "" || id.Index != "" {
 		h.sup.emit(RegisteredOtherwise{Plugin: h.name, Team: h.policy().Team, Name: id.Name, Index: id.Index})
 	}
-	h.met.info(id)
+	if inc == h.machine.Incarnation() {
+		h.met.info(id)
+	}
 	h.work.Go(func() { h.serve(r) })
 	if inst.InPlace() {
 		h.work.Go(func() { h.watchHealth(r) })
@@ -99,7 +136,7 @@ func (h *host) launchFailed(r *running, err error) {
 	}
 	h.remember(rec)
 	h.sup.emit(PluginStartFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
-	h.run = nil
+	delete(h.runs, r.inc)
 	h.publish()
 }
 
@@ -107,7 +144,7 @@ func (h *host) exited(r *running) {
 	close(r.ended)
 	x := r.inst.Exit()
 	rec := ExitRecord{PID: r.inst.PID(), Reason: x.Reason, Detail: x.Detail, Output: x.Output, At: x.At}
-	if ref, ev, _, ok := h.machine.InFlight(); ok {
+	if ref, ev, _, ok := h.machine.InFlight(); ok && r.inc == h.machine.Incarnation() {
 		rec.InFlight = ev.PrettyName() + " " + ref.Pod + "/" + ref.Container
 	}
 	h.remember(rec)
@@ -120,7 +157,7 @@ func (h *host) exited(r *running) {
 	}
 	h.told = false
 	h.sup.emit(PluginExited{Plugin: h.name, Team: h.policy().Team, PID: r.inst.PID(), Exit: x})
-	h.run = nil
+	delete(h.runs, r.inc)
 	h.publish()
 }
 
@@ -133,8 +170,8 @@ func (h *host) remember(r ExitRecord) {
 
 // stopProcess ends the incarnation in order, or its launch.
 func (h *host) stopProcess(inc plugin.Incarnation) {
-	r := h.run
-	if r == nil || r.inc != inc {
+	r := h.runs[inc]
+	if r == nil {
 		return
 	}
 	r.stop = true
@@ -147,8 +184,12 @@ func (h *host) stopProcess(inc plugin.Incarnation) {
 }
 
 func (h *host) killProcess(inc plugin.Incarnation, why string) {
-	r := h.run
-	if r == nil || r.inc != inc || r.inst == nil {
+	r := h.runs[inc]
+	if r == nil {
+		return
+	}
+	if r.inst == nil {
+		r.cancel()
 		return
 	}
 	inst := r.inst

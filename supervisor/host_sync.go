@@ -80,7 +80,7 @@ func (h *host) forgetTurns() {
 
 // synchronize tells the plugin the state in the background.
 func (h *host) synchronize(e plugin.Synchronize) {
-	r, snap, rt := h.run, h.snapshot(), h.sup.runtimeInfo()
+	r, snap, rt := h.runs[e.Inc], h.snapshot(), h.sup.runtimeInfo()
 	h.work.Go(func() {
 		begin := time.Now()
 		mask := api.EventMask(h.mask.Load())
@@ -106,15 +106,14 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		h.sup.emit(PluginSynced{
 			Plugin: h.name, Team: h.policy().Team, Pods: len(snap.pods), Containers: len(snap.ctrs), Took: time.Since(begin),
 		})
-		h.sup.updates.accept(h, updates)
 		h.box.put(message{
 			in:     plugin.Synced{Inc: e.Inc, Sync: e.Sync, Mask: mask, Known: snap.refs},
 			sha256: r.inst.Identity().SHA256,
 			fn: func() {
-				h.mask.Store(int32(mask))
-				h.configured.Store(true)
-				h.met.subscribed(mask)
-				h.sup.explainUnexplained(h, snap.refs)
+				r.mask, r.known, r.updates = mask, snap.refs, updates
+				if e.Inc == h.machine.Incarnation() {
+					h.inService(r)
+				}
 			},
 		})
 	})
@@ -168,7 +167,7 @@ func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.policy().ConfigureTimeout())
 	defer cancel()
 	rpl, err := r.inst.Plugin().Configure(ctx, &api.ConfigureRequest{
-		Config:              h.policy().ConfigData(),
+		Config:              r.spec.ConfigData(),
 		RuntimeName:         rt.Name,
 		RuntimeVersion:      rt.Version,
 		NRIVersion:          rt.NRIVersion,

@@ -17,12 +17,6 @@ type metrics struct {
 	dropped    prometheus.Counter
 }
 
-// Results of a load of the configuration.
-const (
-	reloadSuccess = "success"
-	reloadFailure = "failure"
-)
-
 // What becomes of the lines for the audit file.
 const (
 	auditWritten = "written"
@@ -51,7 +45,7 @@ func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {
 			m.counters["runtime_deadline_missed_total"].WithLabelValues(e.PrettyName())
 		}
 	}
-	for _, result := range []string{reloadSuccess, reloadFailure} {
+	for _, result := range []string{reloadSuccess, reloadPartial, reloadFailure} {
 		m.counters["config_reloads_total"].WithLabelValues(result)
 	}
 	return m
@@ -95,17 +89,15 @@ func (m *metrics) configured(cfg *policy.Config) {
 	}
 }
 
-// reloaded notes that the configuration was read, and whether it was without a mistake.
-func (m *metrics) reloaded(ok bool, at time.Time) {
+// reloaded notes that the configuration was read, and what came of it.
+func (m *metrics) reloaded(result string, at time.Time) {
 	successful := m.gauges["config_last_reload_successful"].WithLabelValues()
 	last := m.gauges["config_last_reload_timestamp_seconds"].WithLabelValues()
-	if !ok {
-		m.counters["config_reloads_total"].WithLabelValues(reloadFailure).Inc()
-		successful.Set(0)
+	m.counters["config_reloads_total"].WithLabelValues(result).Inc()
+	successful.Set(oneIf(result == reloadSuccess))
+	if result != reloadSuccess {
 		return
 	}
-	m.counters["config_reloads_total"].WithLabelValues(reloadSuccess).Inc()
-	successful.Set(1)
 	last.Set(seconds(at))
 }
 
@@ -149,9 +141,8 @@ func oneIf(is bool) float64 {
 	return 0
 }
 
-// forget drops every series of a plugin that has left the configuration.
-func (m *metrics) forget(name string) {
-	l := prometheus.Labels{"plugin": name}
+// forget drops every series with these labels.
+func (m *metrics) forget(l prometheus.Labels) {
 	for _, v := range m.counters {
 		v.DeletePartialMatch(l)
 	}

@@ -235,7 +235,7 @@ func TestAPluginThatLeftHasNoSeries(t *testing.T) {
 	t.Parallel()
 	s, r := still(t, load(t, [2]string{"p", sel("x")}))
 	everything(s, s.plan().byName["p"])
-	s.plan().byName["p"].met.forget()
+	s.plan().byName["p"].met.forget(false)
 	s.plan().byName["p"].met.fallback(actionFail, "late")
 	s.inForce.Store(newPlan(2, &policy.Config{}, nil))
 	for _, f := range gather(t, r) {

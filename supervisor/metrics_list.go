@@ -117,7 +117,7 @@ func nodeMetrics() []Metric {
 		{Name: "start_time_seconds", Kind: MetricGauge, Unit: "seconds since 1970", Help: "When the supervisor was started."},
 		{Name: "bypass", Kind: MetricGauge, Unit: "0 or 1", Help: "1 while an operator keeps every plugin from being called."},
 		{Name: "config_info", Kind: MetricGauge, Unit: "always 1", Help: "The SHA-256 of the configuration in force.", Labels: open("hash")},
-		{Name: "config_reloads_total", Unit: "reloads", Help: "Loads of the configuration, the first included.", Labels: []MetricLabel{closed("result", reloadSuccess, reloadFailure)}},
+		{Name: "config_reloads_total", Unit: "reloads", Help: "Loads of the configuration, the first included.", Labels: []MetricLabel{closed("result", reloadSuccess, reloadPartial, reloadFailure)}},
 		{Name: "config_last_reload_successful", Kind: MetricGauge, Unit: "0 or 1", Help: "1 if the last load of the configuration found no mistake."},
 		{Name: "config_last_reload_timestamp_seconds", Kind: MetricGauge, Unit: "seconds since 1970", Help: "When the configuration was last loaded without a mistake."},
 		{Name: "log_events_dropped_total", Unit: "log lines", Help: "Log lines lost because whoever reads the log was slow."},

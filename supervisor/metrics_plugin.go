@@ -103,12 +103,16 @@ func (p *pluginMetrics) do(f func()) {
 	}
 }
 
-// forget drops the plugin's series.
-func (p *pluginMetrics) forget() {
+// forget drops the plugin's series. inherited: another team has a plugin of this name from now on, so only what names the team goes.
+func (p *pluginMetrics) forget(inherited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
-	p.all.forget(p.name)
+	labels := prometheus.Labels{"plugin": p.name}
+	if inherited {
+		labels["team"] = p.team
+	}
+	p.all.forget(labels)
 }
 
 // count counts one more of c, or of rest when the plugin's series are used up.

@@ -170,7 +170,7 @@ func (se *session) run(ctx context.Context) error {
 	defer end()
 	se.ctx, se.ready = sctx, make(chan struct{})
 	closed := make(chan struct{})
-	rt := se.sup.plan().config.Supervisor.Runtime
+	rt := se.sup.opts.Config.Supervisor.Runtime
 	var serve any = &handlers{session: se}
 	if se.outside() {
 		serve = &validator{handlers{session: se}}
@@ -280,7 +280,7 @@ func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {
 		return s.opts.Dial(ctx)
 	}
 	var d net.Dialer
-	return d.DialContext(ctx, "unix", s.plan().config.Supervisor.Runtime.Socket)
+	return d.DialContext(ctx, "unix", s.opts.Config.Supervisor.Runtime.Socket)
 }
 
 // sessionBegan tells the plugins that a runtime is there and its state known. It reports false when the session has ended already.
@@ -334,7 +334,7 @@ func (s *Supervisor) sessionEnded(se *session) {
 // noteUnavailable remembers why the runtime cannot be reached, and says so once per different reason.
 func (s *Supervisor) noteUnavailable(se *session, err error) {
 	c := connection{err: err.Error(), since: time.Now()}
-	socket := s.plan().config.Supervisor.Runtime.Socket
+	socket := s.opts.Config.Supervisor.Runtime.Socket
 	switch {
 	case errors.Is(err, ErrTaken):
 		c.reason = "taken"

@@ -99,8 +99,8 @@ func (h *host) publish() {
 	if old := h.view.Load(); old != nil && old.state == v.state {
 		v.since = old.since
 	}
-	if h.run != nil && h.run.inst != nil {
-		id := h.run.inst.Identity()
+	if r := h.run(); r != nil && r.inst != nil {
+		id := r.inst.Identity()
 		v.identity = &id
 	}
 	h.view.Store(v)
@@ -116,7 +116,7 @@ func (s *Supervisor) Status() Status {
 		Version: s.opts.Version, Started: s.started,
 		Runtime: RuntimeStatus{
 			Connected: c.connected, Since: c.since, Reason: c.reason, Error: c.err, Hint: c.hint, Sessions: sessions,
-			Name: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, Socket: now.config.Supervisor.Runtime.Socket,
+			Name: info.Name, Version: info.Version, NRIVersion: info.NRIVersion, Socket: s.opts.Config.Supervisor.Runtime.Socket,
 		},
 		Config: ConfigStatus{Hash: now.config.Hash},
 	}
@@ -144,6 +144,9 @@ func (s *Supervisor) Status() Status {
 		out.Plugins = append(out.Plugins, ps)
 	}
 	for _, p := range now.config.Invalid {
+		if now.byName[p.Name] != nil {
+			continue // its last good version is in force
+		}
 		out.Plugins = append(out.Plugins, s.invalidStatus(p, now.config))
 	}
 	return out
@@ -217,7 +220,10 @@ func (s *Supervisor) Ready() (ok bool, why string) {
 	s.mu.Lock()
 	c := s.conn
 	s.mu.Unlock()
+	why = s.reloads.broken()
 	switch {
+	case c.connected && why != "":
+		return false, "the last good configuration is used, because the one on disk is broken: " + why
 	case c.connected:
 		return true, ""
 	case c.reason == "":

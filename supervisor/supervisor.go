@@ -25,6 +25,10 @@ const shutdownLimit = 8 * time.Second
 type Options struct {
 	Config   *policy.Config
 	Launcher Launcher
+	// Source is what Config was loaded with, for reloads. Nil: the configuration cannot be reloaded.
+	Source *policy.LoadOptions
+	// Stale says why Config is older than the broken configuration on disk. Empty: it is not.
+	Stale string
 	// Sink is told of events. Nil drops them.
 	Sink Sink
 	// Registry receives the metrics. Nil means a new one.
@@ -69,6 +73,8 @@ type Supervisor struct {
 	live        liveness
 	deciding    sync.RWMutex   // for reading while a selection is decided and pinned, for writing while the plan is replaced: each decision is by one plan
 	running     sync.WaitGroup // the loops of the plugins
+	reloads     reloading
+	kept        []string // plugins whose manifests the state has; guarded by reloads.mu
 	manual      manual
 	actions     sync.Mutex   // held during a manual action
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
@@ -106,10 +112,22 @@ func New(o Options) *Supervisor {
 	byName := make(map[string]*host, len(o.Config.Plugins))
 	for _, p := range o.Config.Plugins {
 		byName[p.Name] = newHost(s, p)
+		byName[p.Name].restoreQuarantine(o.Loaded.Values[keyQuarantine+p.Name])
 	}
+	_, kept := LastGood(o.Loaded)
+	for _, g := range kept {
+		s.kept = append(s.kept, g.Name)
+	}
+	s.restoreBypass(o.Loaded.Values[keyBypass])
 	s.inForce.Store(newPlan(1, o.Config, byName))
 	s.metrics.configured(o.Config)
-	s.metrics.reloaded(len(o.Config.Invalid) == 0, s.started)
+	s.reloads.setBroken(o.Stale)
+	loaded := reloadSuccess
+	if o.Stale != "" || len(o.Config.Problems.Errors()) > 0 {
+		loaded = reloadPartial
+	}
+	s.metrics.reloaded(loaded, s.started)
+	s.keepGood(o.Config)
 	return s
 }
 
@@ -173,6 +191,9 @@ func (s *Supervisor) waitForPlugins(ctx context.Context) {
 
 // shutdown stops the plugins side by side.
 func (s *Supervisor) shutdown(updates <-chan struct{}) error {
+	s.reloads.mu.Lock()
+	s.reloads.ended = true
+	s.reloads.mu.Unlock()
 	for _, h := range s.plan().hosts {
 		h.post(plugin.Stop{})
 	}

@@ -28,6 +28,30 @@ func logTo(log *zap.Logger) supervisor.Sink {
 	}
 }
 
+// reloaded is the line of a reload; what it did to each plugin is in fields of arrays.
+func reloaded(e supervisor.Reloaded) entry {
+	r := e.Report
+	level := zapcore.InfoLevel
+	if r.Result != "success" {
+		level = zapcore.WarnLevel
+	}
+	f := []zap.Field{zap.String("cause", e.Cause), zap.String("result", r.Result), zap.String("hash", r.Hash), zap.Int("unchanged", r.Unchanged)}
+	if len(r.Changes) > 0 {
+		lines := make([]string, len(r.Changes))
+		for i, c := range r.Changes {
+			lines[i] = changeLine(c)
+		}
+		f = append(f, zap.Strings("changes", lines))
+	}
+	if len(r.Problems) > 0 {
+		f = append(f, zap.Strings("problems", r.Problems))
+	}
+	if len(r.NeedRestart) > 0 {
+		f = append(f, zap.Strings("needRestart", r.NeedRestart))
+	}
+	return entry{level, "configuration reloaded", f}
+}
+
 func who(plugin, team string) []zap.Field {
 	return []zap.Field{zap.String("plugin", plugin), zap.String("team", team)}
 }
@@ -54,6 +78,8 @@ func line(ev supervisor.Event) entry {
 			level = warn
 		}
 		return entry{level, "configuration problem", []zap.Field{zap.String("problem", e.Problem.Error())}}
+	case supervisor.Reloaded:
+		return reloaded(e)
 	case supervisor.RuntimeConnected:
 		return entry{info, "registered with the runtime", []zap.Field{
 			zap.String("runtime", e.Runtime), zap.String("runtimeVersion", e.Version), zap.String("nriVersion", e.NRIVersion),
@@ -78,6 +104,8 @@ func line(ev supervisor.Event) entry {
 	case supervisor.AttachRefused:
 		return entry{warn, "connection to a plugin's socket refused", append(who(e.Plugin, e.Team), zap.Uint32("uid", e.UID), zap.Int("pid", e.PID),
 			zap.String("why", e.Why), zap.Int("more", e.More))}
+	case supervisor.PluginReplaced:
+		return entry{info, "plugin replaced while in service", append(who(e.Plugin, e.Team), zap.Int("fromPid", e.From), zap.Int("pid", e.To))}
 	case supervisor.PluginExited:
 		level := warn
 		if e.Exit.Reason == "stopped" {

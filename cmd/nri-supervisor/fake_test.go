@@ -27,6 +27,9 @@ type fakeAPI struct {
 	status    supervisor.Status
 	missed    []supervisor.MissedWork
 
+	report    supervisor.ReloadReport
+	reloadErr error
+
 	mu      sync.Mutex
 	did     []string // what was asked to be done, in order
 	bypass  *time.Time
@@ -101,6 +104,11 @@ func (f *fakeAPI) Act(name, action string, uid uint32) error {
 	f.mu.Unlock()
 	f.note("%s %s uid %d", action, name, uid)
 	return nil
+}
+
+func (f *fakeAPI) Reload(_ context.Context, cause string) (supervisor.ReloadReport, error) {
+	f.note("reload by %s", cause)
+	return f.report, f.reloadErr
 }
 
 func (f *fakeAPI) Bypass(d time.Duration, uid uint32) {

@@ -5,29 +5,30 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-
-	"go.uber.org/zap"
 )
 
-// heedHangups takes SIGHUP, by which operators ask services for a reload and which ends a process that does not take it: each one is a warning in the log, and nothing
-// else. The function that it returns ends that.
-func heedHangups(log *zap.Logger) (stop func()) {
-	hangups, over := make(chan os.Signal, 1), make(chan struct{})
+// heedHangups takes SIGHUP, by which operators ask services for a reload and which ends a process that does not take it: from now on, each sends one element, unless one waits
+// already. The function that it returns ends that.
+func heedHangups() (asked <-chan struct{}, stop func()) {
+	hangups, over, ask := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{}, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	var warner sync.WaitGroup
-	warner.Go(func() {
+	var taker sync.WaitGroup
+	taker.Go(func() {
 		for {
 			select {
 			case <-hangups:
-				log.Warn("configuration is not reloaded by this version: restart the service")
+				select {
+				case ask <- struct{}{}:
+				default:
+				}
 			case <-over:
 				return
 			}
 		}
 	})
-	return func() {
+	return ask, func() {
 		signal.Stop(hangups)
 		close(over)
-		warner.Wait()
+		taker.Wait()
 	}
 }

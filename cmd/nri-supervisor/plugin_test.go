@@ -160,7 +160,7 @@ func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 		{"a disabled one", "nri-supervisor: error: restart plugin \"old\": it is disabled; enable it instead\n", []string{"restart", "old", "--socket", socket}},
 		{
 			"an invalid one", "nri-supervisor: error: plugin \"broken\" does not run: its manifest is invalid\nnri-supervisor: hint: " + troubled(time.Now()).Config.Problems[0] +
-				"\nnri-supervisor: hint: mend the manifest: nri-supervisor check\nnri-supervisor: hint: then restart the service, which reads it: pods keep running\n",
+				"\nnri-supervisor: hint: mend the manifest: nri-supervisor check\nnri-supervisor: hint: then: nri-supervisor reload\n",
 			[]string{"enable", "broken", "--socket", socket},
 		},
 	} {

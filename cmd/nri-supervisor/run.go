@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/audit"
-	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
 
 // defaultConfig is where the configuration is, unless a flag says otherwise.
@@ -43,8 +41,8 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Host the plugins; this is the service",
 		Long: `Run reads the configuration, starts the plugins, and registers with the container runtime when they are ready. A plugin whose manifest is
-wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds. A changed
-configuration or manifest is applied by a restart: the pods keep running, and the plugins are told the state again. SIGHUP changes nothing.`,
+wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds, a second one
+at once. A changed configuration or manifest is applied soon after it was written, on SIGHUP, and by nri-supervisor reload.`,
 		Example: "  nri-supervisor run --config /etc/nri-supervisor/config.yaml --log-format json",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -60,6 +58,8 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
+	hangups, stop := heedHangups()
+	defer stop()
 	var pre *preinstalled
 	if startedByRuntime() {
 		if pre, err = takePreinstalled(); err != nil {
@@ -70,21 +70,19 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return pre.tell(f.logLevel, err)
 	}
-	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
+	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
 	if err != nil {
-		return pre.tell(f.logLevel, hintError{err, []string{"nri-supervisor check --config " + path + " shows every mistake"}})
+		return pre.tell(f.logLevel, err)
 	}
 	if pre == nil {
-		defer heedHangups(log)()
-		return serve(cmd.Context(), cfg, nil, log)
+		return serve(cmd.Context(), b, nil, hangups, log)
 	}
-	log, closeLog, err := pre.log(cfg.Supervisor.StateDir, f.logLevel)
+	log, closeLog, err := pre.log(b.config.Supervisor.StateDir, f.logLevel)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	defer heedHangups(log)()
-	if err := serve(cmd.Context(), cfg, pre, log); err != nil {
+	if err := serve(cmd.Context(), b, pre, hangups, log); err != nil {
 		log.Error("ended", zap.Error(err)) // nobody reads what the process says at its end
 		return err
 	}
@@ -105,12 +103,13 @@ func configPath(flag string) (string, error) {
 }
 
 // serve runs the service until ctx ends. Parts start in the order below and stop in reverse.
-func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.Logger) error {
+func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struct{}, log *zap.Logger) error {
 	nri := newNRILog(log.Named("nri"))
 	defer nri.stop()
 	nrilog.Set(nri)
 	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
-	spec := cfg.Supervisor
+	defer b.close(log)
+	spec := b.config.Supervisor
 	booted, err := prepareRunDir(spec.RunDir)
 	if err != nil {
 		return err
@@ -124,20 +123,13 @@ func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.
 	defer unlock()
 	systemd := newNotifier(log)
 	sink := systemd.sink(logTo(log))
-	db, loaded := state.Open(spec.StateDir, state.Options{OnError: func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) }})
-	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if err := db.Close(closeCtx); err != nil {
-			briefly(func() { log.Error("state directory", zap.Error(err)) })
-		}
-	}()
+	b.open(func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) })
 	record := audit.Open(audit.Options{
 		Path: spec.Audit.Path, MaxSize: spec.Audit.MaxSize.Value(), MaxFiles: spec.Audit.MaxFiles,
 		OnProblem: func(err error, lost uint64) { sink(auditProblem(err, lost)) },
 	})
 	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		closeCtx, cancel := closing()
 		defer cancel()
 		if err := record.Close(closeCtx); err != nil {
 			briefly(func() { log.Error("audit", zap.Error(err)) })
@@ -156,8 +148,8 @@ func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.
 	launch := newLauncher(&spec, host, log)
 	defer launch.docks.close()
 	options := supervisor.Options{
-		Config: cfg, Launcher: launch, Sink: sink, Registry: registry, Version: version,
-		WaitForPlugins: wait, State: db, Loaded: loaded, Audit: record, Turn: turn,
+		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,
+		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn,
 	}
 	if pre != nil {
 		if err := turn(); err != nil {
@@ -178,6 +170,9 @@ func serve(ctx context.Context, cfg *policy.Config, pre *preinstalled, log *zap.
 		return err
 	}
 	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
+	watching, stopWatch := context.WithCancel(ctx)
+	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, log) })
+	defer stopWatch()
 	return sup.Run(ctx)
 }
 
@@ -186,6 +181,11 @@ func auditProblem(err error, lost uint64) supervisor.Event {
 		return supervisor.AuditProblem{Lost: lost}
 	}
 	return supervisor.AuditProblem{Err: err.Error(), Lost: lost}
+}
+
+// closing bounds the end of the state: a disk that does not answer must not keep the process.
+func closing() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Second)
 }
 
 // serveAdmin serves the admin socket in the background, once it listens.
@@ -207,29 +207,6 @@ func serveAdmin(ctx context.Context, parts *sync.WaitGroup, spec policy.AdminSpe
 	case err := <-ended:
 		return err
 	}
-}
-
-// prepareRunDir makes the run directory and reports whether this is the first run since the boot: the directory is on a file system that a boot empties, or the boot id differs.
-func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
-	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // as below
-		return false, hintError{fmt.Errorf("run directory: %w", err), []string{"run as root, or set runDir to a folder that this user can make"}}
-	}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // plugins with other users pass through it to their own folders
-		return false, fmt.Errorf("run directory: %w", err)
-	}
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return false, fmt.Errorf("run directory: %w", err)
-	}
-	marker := filepath.Join(dir, "boot-id")
-	old, err := os.ReadFile(marker)
-	if err == nil && string(old) == string(id) {
-		return false, nil
-	}
-	if err := os.WriteFile(marker, id, 0o600); err != nil { //nolint:gosec // the run directory is the administrator's choice
-		return false, fmt.Errorf("run directory: %w", err)
-	}
-	return true, nil
 }
 
 // briefly runs a write to the log that must not keep the process from ending when nobody reads the log.

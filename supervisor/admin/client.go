@@ -85,6 +85,15 @@ func (c *Client) Act(ctx context.Context, plugin, action string) (ActionReply, e
 	return out, err
 }
 
+// Reload makes the supervisor read its configuration again, and returns what came of it when that is known, after a minute at most.
+func (c *Client) Reload(ctx context.Context) (supervisor.ReloadReport, error) {
+	var out supervisor.ReloadReport
+	patient := *c
+	patient.http = &http.Client{Timeout: reloadLimit + clientLimit, Transport: c.http.Transport, CheckRedirect: c.http.CheckRedirect}
+	err := patient.do(ctx, http.MethodPost, "/v1/reload", nil, &out)
+	return out, err
+}
+
 // Bypass makes the supervisor a no-op for d, at most [MaxBypass]; 0 ends that.
 func (c *Client) Bypass(ctx context.Context, d time.Duration) (BypassReply, error) {
 	var out BypassReply

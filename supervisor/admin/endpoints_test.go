@@ -41,11 +41,15 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 		{name: "the longest bypass", method: "POST", path: "/v1/bypass", body: `{"for":"24h"}`, code: 200, want: `{"bypassUntil":"2026-12-01T03:00:00Z"}`, did: fmt.Sprintf("bypass 24h0m0s uid %d", uid)},
 		{name: "the end of a bypass", method: "POST", path: "/v1/bypass", body: `{"for":"0s"}`, code: 200, want: `{"bypassUntil":null}`, did: fmt.Sprintf("bypass 0s uid %d", uid)},
 
+		{name: "a reload", method: "POST", path: "/v1/reload", code: 200, want: `{"result":"partial","hash":"","changes":[{"plugin":"a","change":"added","how":"started"}],"unchanged":0}`, did: fmt.Sprintf("reload by uid %d", uid)},
+		{name: "a reload that cannot be", method: "POST", path: "/v1/reload", act: errors.New("no files"), code: 409, want: "no files", did: fmt.Sprintf("reload by uid %d", uid)},
+		{name: "a reload by GET", method: "GET", path: "/v1/reload", code: 405, want: `"/v1/reload" does not take GET | use POST`},
+
 		{name: "an unknown plugin", method: "POST", path: "/v1/plugins/c/trip", act: errUnknown, code: 404, want: `no such plugin: "c" | known are: a, b`, did: fmt.Sprintf("trip \"c\" uid %d", uid)},
 		{name: "a name with a slash", method: "POST", path: "/v1/plugins/a%2Fb/trip", act: errUnknown, code: 404, want: `no such plugin: "a/b" | known are: a, b`, did: fmt.Sprintf("trip \"a/b\" uid %d", uid)},
 		{
 			name: "a plugin with an invalid manifest", method: "POST", path: "/v1/plugins/bad/enable", act: errUnknown, code: 409,
-			want: `plugin "bad" does not run: its manifest is invalid | bad.yaml:1: wrong | mend the manifest: nri-supervisor check | then restart the service, which reads it: pods keep running`, did: fmt.Sprintf("enable \"bad\" uid %d", uid),
+			want: `plugin "bad" does not run: its manifest is invalid | bad.yaml:1: wrong | mend the manifest: nri-supervisor check | then: nri-supervisor reload`, did: fmt.Sprintf("enable \"bad\" uid %d", uid),
 		},
 		{name: "an action that the state rules out", method: "POST", path: "/v1/plugins/a/restart", act: errors.New("it is disabled"), code: 409, want: "it is disabled", did: fmt.Sprintf("restart \"a\" uid %d", uid)},
 		{name: "an unknown action", method: "POST", path: "/v1/plugins/a/kill", code: 400, want: `unknown action "kill" | use one of: restart, enable, disable, trip, reset, unquarantine`},

@@ -53,6 +53,13 @@ func (f *fake) Act(plugin, action string, uid uint32) error {
 	return f.err
 }
 
+func (f *fake) Reload(_ context.Context, cause string) (supervisor.ReloadReport, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, "reload by "+cause)
+	return supervisor.ReloadReport{Result: "partial", Changes: []supervisor.PluginChange{{Plugin: "a", Change: "added", How: "started"}}}, f.err
+}
+
 func (f *fake) Bypass(d time.Duration, uid uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

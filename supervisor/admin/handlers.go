@@ -39,6 +39,10 @@ func (s *server) handler() http.Handler {
 	mux.Handle("/v1/explain", only(http.MethodGet, s.explain))
 	mux.HandleFunc("/v1/record", s.record)
 	mux.Handle("/v1/plugins/{name}/{action}", only(http.MethodPost, s.act))
+	mux.HandleFunc("/v1/reload", func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(reloadLimit)) // it fails for no connection of a server
+		only(http.MethodPost, s.reload).ServeHTTP(w, r)
+	})
 	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answerError(w, httpError{http.StatusNotFound, ErrorReply{
@@ -160,7 +164,7 @@ func unknownPlugin(st supervisor.Status, name string) error {
 		case p.Name == name:
 			return httpError{http.StatusConflict, ErrorReply{
 				Error: fmt.Sprintf("plugin %q does not run: its manifest is invalid", name),
-				Hints: append(slices.Clone(p.Problems), "mend the manifest: nri-supervisor check", "then restart the service, which reads it: pods keep running"),
+				Hints: append(slices.Clone(p.Problems), "mend the manifest: nri-supervisor check", "then: nri-supervisor reload"),
 			}}
 		}
 	}
@@ -169,6 +173,17 @@ func unknownPlugin(st supervisor.Status, name string) error {
 		hint = "known are: " + strings.Join(known, ", ")
 	}
 	return httpError{http.StatusNotFound, ErrorReply{Error: fmt.Sprintf("no such plugin: %q", name), Hints: []string{hint}}}
+}
+
+// reloadLimit bounds the reply to a reload: the supervisor waits a minute for plugins that change.
+const reloadLimit = 75 * time.Second
+
+func (s *server) reload(r *http.Request) (any, error) {
+	report, err := s.api.Reload(r.Context(), fmt.Sprintf("uid %d", peerFrom(r.Context()).uid))
+	if err != nil {
+		return nil, httpError{http.StatusConflict, ErrorReply{Error: err.Error()}}
+	}
+	return report, nil
 }
 
 // forHint says how to write a BypassRequest.

@@ -25,6 +25,9 @@ func (m *Machine) call(r Request) {
 	}
 	l.waiting = append(l.waiting, l.item(r))
 	m.pump()
+	if m.holding() { // no call waits for the successor until its own time is used up
+		m.arm(Timer{Kind: Hold, Inc: m.life.next.inc, Seq: m.life.next.holdSeq}, r.Deadline.Sub(m.now)/2)
+	}
 	if slices.ContainsFunc(l.waiting, func(w item) bool { return w.ID == r.ID }) {
 		m.arm(Timer{Kind: Share, ID: r.ID}, r.Deadline.Sub(m.now))
 	}
@@ -63,6 +66,9 @@ func (m *Machine) gate(r Request) breaker.Reason {
 func (m *Machine) refuse(r Request, reason breaker.Reason) {
 	if m.life.syncing {
 		m.life.dirty = true // the snapshot under way does not tell it either
+	}
+	if n := m.life.next; n != nil {
+		n.dirty = true
 	}
 	m.lane.notSent(r)
 	m.emit(Answer{ID: r.ID, Result: Result{Refused: reason}})
@@ -110,7 +116,7 @@ func (m *Machine) overflow(r Request) {
 // pump asks the guard about the next call, if one can be sent.
 func (m *Machine) pump() {
 	l := &m.lane
-	for m.life.phase == Ready && l.inflight == nil && l.asking == nil {
+	for m.life.phase == Ready && l.inflight == nil && l.asking == nil && !m.holding() {
 		r, ok := l.next()
 		switch {
 		case !ok:
@@ -170,6 +176,9 @@ func (m *Machine) admitted(id CallID) {
 		f.limit, f.cut = left, left < f.limit-f.limit/cutShare
 	}
 	m.lane.inflight = f
+	if n := m.life.next; n != nil {
+		n.dirty = true // it is told to the one in service only
+	}
 	m.emit(Send{Inc: m.life.inc, ID: id, Timeout: f.limit})
 	m.arm(Timer{Kind: Timeout, Inc: m.life.inc, ID: id}, f.limit)
 }
@@ -278,6 +287,7 @@ func (m *Machine) returned(in Returned) {
 	}
 	m.stopWhenIdle()
 	m.startSync()
+	m.syncNext()
 	m.pump()
 }
 
@@ -327,7 +337,10 @@ func (m *Machine) answerCanceled(r Request) {
 // removed: nothing more will be told of the ref. What is under way for its pod comes first, and a snapshot that is being taken may still contain it.
 func (m *Machine) removed(r Ref) {
 	l := &m.lane
-	if m.life.syncing || l.concerns(r) {
+	if n := m.life.next; n != nil && !n.held {
+		n.dirty = true
+	}
+	if m.life.syncing || m.holding() || l.concerns(r) {
 		l.queue = append(l.queue, l.item(Request{Ref: r}))
 		return
 	}

@@ -68,6 +68,13 @@ type (
 	GuardHealth struct{ OK bool }
 	// PhaseChanged reports a change of phase.
 	PhaseChanged struct{ From, To Phase }
+	// Swapped says that New is in service from now on. Old, which has nothing to do, is to be stopped.
+	Swapped struct{ Old, New Incarnation }
+	// ReplaceFailed says that a successor did not come into service. What is in service stays.
+	ReplaceFailed struct {
+		Inc Incarnation
+		Why string
+	}
 	// Stale reports an input of an older incarnation, or a timer that has nothing to do any more.
 	Stale struct{ Input Input }
 	// Violation reports a defect: an input that this phase does not define, or a change of phase that the table does not permit.
@@ -78,23 +85,25 @@ type (
 	}
 )
 
-func (Launch) effect()       {}
-func (Synchronize) effect()  {}
-func (StopProcess) effect()  {}
-func (KillProcess) effect()  {}
-func (Admit) effect()        {}
-func (Send) effect()         {}
-func (Answer) effect()       {}
-func (Arm) effect()          {}
-func (Verdict) effect()      {}
-func (Back) effect()         {}
-func (GuardHung) effect()    {}
-func (GuardExited) effect()  {}
-func (GuardStarted) effect() {}
-func (GuardHealth) effect()  {}
-func (PhaseChanged) effect() {}
-func (Stale) effect()        {}
-func (Violation) effect()    {}
+func (Launch) effect()        {}
+func (Synchronize) effect()   {}
+func (StopProcess) effect()   {}
+func (KillProcess) effect()   {}
+func (Admit) effect()         {}
+func (Send) effect()          {}
+func (Answer) effect()        {}
+func (Arm) effect()           {}
+func (Verdict) effect()       {}
+func (Back) effect()          {}
+func (GuardHung) effect()     {}
+func (GuardExited) effect()   {}
+func (GuardStarted) effect()  {}
+func (GuardHealth) effect()   {}
+func (PhaseChanged) effect()  {}
+func (Swapped) effect()       {}
+func (ReplaceFailed) effect() {}
+func (Stale) effect()         {}
+func (Violation) effect()     {}
 
 // KillReason says why a process was killed.
 type KillReason string

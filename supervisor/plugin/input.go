@@ -44,6 +44,8 @@ type (
 	Enable struct{}
 	// Restart replaces the incarnation at once, without backoff.
 	Restart struct{}
+	// Replace replaces the incarnation in service by a new one that is in service from one call to the next: it starts and is synchronized beside the old one.
+	Replace struct{}
 	// Launched says that the incarnation did its handshake and registered. InPlace: it may be synchronized again on one connection (SDK plugins).
 	Launched struct {
 		Inc     Incarnation
@@ -120,6 +122,7 @@ func (Stop) input()           {}
 func (Disable) input()        {}
 func (Enable) input()         {}
 func (Restart) input()        {}
+func (Replace) input()        {}
 func (Launched) input()       {}
 func (LaunchFailed) input()   {}
 func (Exited) input()         {}
@@ -152,6 +155,7 @@ const (
 	Timeout                  // the call in flight has used its time
 	Share                    // a waiting call has used its share
 	Overdue                  // the call in flight is a hang
+	Hold                     // calls have waited long enough for the successor
 )
 
 // String returns the timer's name for logs and golden files.
@@ -169,6 +173,8 @@ func (k TimerKind) String() string {
 		return "share"
 	case Overdue:
 		return "overdue"
+	case Hold:
+		return "hold"
 	}
 	return "unknown"
 }

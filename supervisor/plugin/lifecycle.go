@@ -50,6 +50,7 @@ func (m *Machine) stopOr(rest Phase) {
 	switch {
 	case m.life.alive:
 		m.drain()
+	case m.life.started && rest == Stopped && len(m.life.retired) > 0: // their end is the end
 	case m.life.started:
 		m.become(rest)
 	}
@@ -72,13 +73,22 @@ func (l *lifecycle) forgive() { l.exits, l.backoff, l.looping = nil, 0, false }
 
 func (m *Machine) launch() {
 	l := &m.life
-	l.inc++
+	l.last++
+	l.inc = l.last
 	l.alive, l.configured, l.stopping, l.killed, l.replace, l.inPlace = true, false, false, false, false, false
 	m.become(Starting)
 	m.emit(Launch{Inc: l.inc})
 }
 
 func (m *Machine) launched(in Launched) {
+	switch {
+	case m.isRetired(in.Inc):
+		return // its stop is under way
+	case m.isNext(in.Inc):
+		m.life.next.registered, m.life.next.inPlace = true, in.InPlace
+		m.syncNext()
+		return
+	}
 	if !m.current(in.Inc) {
 		return
 	}
@@ -94,12 +104,26 @@ func (m *Machine) launched(in Launched) {
 }
 
 func (m *Machine) connectionLost(inc Incarnation) {
+	switch {
+	case m.isRetired(inc):
+		return
+	case m.isNext(inc):
+		m.failNext("its connection ended")
+		return
+	}
 	if m.current(inc) && !m.life.stopping && m.life.phase != Starting {
 		m.kill(KillConnection)
 	}
 }
 
 func (m *Machine) healthFailed(inc Incarnation) {
+	switch {
+	case m.isRetired(inc):
+		return
+	case m.isNext(inc):
+		m.failNext("it is not healthy")
+		return
+	}
 	if m.current(inc) && (m.life.phase == Ready || m.life.phase == Syncing) {
 		m.emit(GuardHealth{OK: false})
 		m.kill(KillHealth)
@@ -110,6 +134,9 @@ func (m *Machine) healthFailed(inc Incarnation) {
 func (m *Machine) kill(why KillReason) {
 	m.become(Draining)
 	m.refuseAll(m.downReason())
+	if m.dropNext() {
+		m.life.replace = true // with what the successor was started with
+	}
 	m.life.stopping, m.life.killed = true, true
 	m.emit(KillProcess{Inc: m.life.inc, Why: why})
 }
@@ -118,6 +145,9 @@ func (m *Machine) kill(why KillReason) {
 func (m *Machine) drain() {
 	m.become(Draining)
 	m.refuseAll(m.downReason())
+	if m.dropNext() {
+		m.life.replace = true
+	}
 	m.stopWhenIdle()
 }
 
@@ -142,10 +172,11 @@ func (m *Machine) replaceProcess() {
 // gone handles the end of the process, whatever led to it.
 func (m *Machine) gone(inc Incarnation) {
 	l := &m.life
-	if !m.current(inc) {
+	if m.goneBeside(inc) || !m.current(inc) {
 		return
 	}
 	l.alive, l.syncing = false, false
+	updating := m.dropNext()
 	if !l.stopping || l.killed { // it was not told to
 		exited := GuardExited{}
 		if f := m.lane.inflight; f != nil {
@@ -156,12 +187,16 @@ func (m *Machine) gone(inc Incarnation) {
 	m.lost()
 	m.refuseAll(m.downReason())
 	switch {
+	case l.want == wantStopped && len(l.retired) > 0: // their end is the end
 	case l.want == wantStopped:
 		m.become(Stopped)
 	case l.want == wantDisabled:
 		m.become(Disabled)
 	case l.replace:
 		m.launch()
+	case updating: // what was warming up was to be in its place: no wait for another one like it
+		m.become(Backoff)
+		m.arm(Timer{Kind: Retry, Inc: l.inc}, 0)
 	default:
 		m.scheduleRestart()
 	}

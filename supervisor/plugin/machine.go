@@ -55,8 +55,11 @@ type lifecycle struct {
 	phase       Phase
 	started     bool // Start has been seen
 	want        want
-	inc         Incarnation
-	alive       bool // the incarnation is being launched or runs
+	inc         Incarnation   // in service, or on the way there
+	last        Incarnation   // the newest
+	next        *successor    // nil: none warms up
+	retired     []Incarnation // neither, and their end is waited for
+	alive       bool          // the incarnation is being launched or runs
 	inPlace     bool
 	configured  bool
 	stopping    bool   // StopProcess or KillProcess was given for this incarnation
@@ -64,6 +67,7 @@ type lifecycle struct {
 	replace     bool   // start the next incarnation without backoff
 	session     uint64 // of the runtime, 0 = none
 	sync        uint64 // number of the last synchronization
+	syncNumber  uint64 // of the last one of the incarnation in service
 	syncing     bool   // it is under way: the snapshot has been taken
 	syncSession uint64
 	syncedAt    time.Time
@@ -85,10 +89,16 @@ func New(cfg Config) *Machine {
 	return m
 }
 
+// Reconfigure changes the rules of restarts from now on. Timers that are armed stay.
+func (m *Machine) Reconfigure(cfg Config) { m.cfg = cfg }
+
+// RuntimeKnown reports whether a runtime is connected, as far as the machine was told.
+func (m *Machine) RuntimeKnown() bool { return m.life.session != 0 }
+
 // Phase returns the current phase.
 func (m *Machine) Phase() Phase { return m.life.phase }
 
-// Incarnation returns the number of the newest incarnation, 0 before the first.
+// Incarnation returns the number of the incarnation that is in service or on the way there, 0 before the first.
 func (m *Machine) Incarnation() Incarnation { return m.life.inc }
 
 // InFlight reports the call that runs in the plugin and whether its caller was answered already, if there is one.
@@ -131,6 +141,8 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 		m.enable()
 	case Restart:
 		m.restart()
+	case Replace:
+		m.replaceRolling()
 	case Launched:
 		m.launched(in)
 	case LaunchFailed:
@@ -150,7 +162,7 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	case HealthFailed:
 		m.healthFailed(in.Inc)
 	case HealthOK:
-		if m.current(in.Inc) && m.life.phase == Ready {
+		if !m.isNext(in.Inc) && !m.isRetired(in.Inc) && m.current(in.Inc) && m.life.phase == Ready {
 			m.emit(GuardHealth{OK: true})
 		}
 	case Opened:
@@ -198,7 +210,7 @@ func (m *Machine) become(to Phase) {
 func (m *Machine) timer(t Timer) {
 	switch t.Kind {
 	case Retry:
-		if t.Inc == m.life.inc && (m.life.phase == Backoff || m.life.phase == CrashLoop) {
+		if t.Inc == m.life.inc && m.life.want == wantRunning && (m.life.phase == Backoff || m.life.phase == CrashLoop) {
 			m.launch()
 			return
 		}
@@ -222,6 +234,10 @@ func (m *Machine) timer(t Timer) {
 		}
 	case Overdue:
 		if m.overdue(t.ID) {
+			return
+		}
+	case Hold:
+		if m.holdOver(t) {
 			return
 		}
 	}

@@ -94,6 +94,10 @@ func printEffect(e plugin.Effect) string {
 		return "guard unhealthy"
 	case plugin.PhaseChanged:
 		return fmt.Sprintf("phase %s -> %s", e.From, e.To)
+	case plugin.Swapped:
+		return fmt.Sprintf("swapped #%d #%d", e.Old, e.New)
+	case plugin.ReplaceFailed:
+		return fmt.Sprintf("replace failed #%d: %s", e.Inc, e.Why)
 	case plugin.Stale:
 		return "stale " + printInput(e.Input)
 	case plugin.Violation:

@@ -13,7 +13,7 @@ func (m *Machine) startSync() {
 		return // a call in flight ends first: deliveries are serial
 	}
 	l.sync++
-	l.syncing, l.syncSession, l.dirty, l.overflowed = true, l.session, false, false
+	l.syncing, l.syncNumber, l.syncSession, l.dirty, l.overflowed = true, l.sync, l.session, false, false
 	l.resyncSeq++ // what an armed resynchronization was to tell, this one tells
 	m.lane.beginEpoch()
 	m.emit(Synchronize{Inc: l.inc, Sync: l.sync, Configure: !l.configured})
@@ -21,10 +21,17 @@ func (m *Machine) startSync() {
 
 func (m *Machine) synced(in Synced) {
 	l := &m.life
+	switch {
+	case m.isRetired(in.Inc):
+		return
+	case m.isNext(in.Inc):
+		m.syncedNext(in)
+		return
+	}
 	if !m.current(in.Inc) {
 		return
 	}
-	if in.Sync != l.sync || !l.syncing {
+	if in.Sync != l.syncNumber || !l.syncing {
 		m.emit(Stale{Input: in})
 		return
 	}
@@ -55,14 +62,22 @@ func (m *Machine) synced(in Synced) {
 		m.armResync(ResyncInterval)
 	}
 	m.pump()
+	m.syncNext()
 }
 
 func (m *Machine) syncFailed(in SyncFailed) {
 	l := &m.life
+	switch {
+	case m.isRetired(in.Inc):
+		return
+	case m.isNext(in.Inc):
+		m.failNext("it could not be configured or synchronized")
+		return
+	}
 	if !m.current(in.Inc) {
 		return
 	}
-	if in.Sync != l.sync || !l.syncing {
+	if in.Sync != l.syncNumber || !l.syncing {
 		m.emit(Stale{Input: in})
 		return
 	}
@@ -91,6 +106,9 @@ func (m *Machine) runtimeUp(session uint64) {
 
 func (m *Machine) runtimeDown() {
 	m.life.session = 0
+	if n := m.life.next; n != nil {
+		n.held, n.dirty = false, true
+	}
 	if m.life.phase == Ready {
 		m.become(Syncing)
 	}

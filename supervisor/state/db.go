@@ -21,6 +21,7 @@ type DB struct {
 	seq     uint64 // of the last change
 	records *table
 	manual  *table
+	values  *table
 	refused uint64 // records that were too large
 	errors  uint64
 	waiters []chan<- error // Flush; each holds one
@@ -48,7 +49,8 @@ func Open(dir string, o Options) (*DB, Loaded) {
 	d := &DB{
 		dir: dir, onError: o.OnError,
 		records: newTable(kindRecord, kindRecordDeleted, o.MaxRecords), manual: newTable(kindManual, kindManualDeleted, MaxManual),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		values: newTable(kindValue, kindValueDeleted, MaxValues),
+		wake:   make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	w := &writer{db: d, disk: disk{dir: dir}}
 	found, err := w.disk.open(firstLock)
@@ -101,6 +103,18 @@ func (d *DB) PutManual(plugin, state string) {
 // DeleteManual forgets the state that was set by hand for a plugin. It does
 // not wait for the disk.
 func (d *DB) DeleteManual(plugin string) { d.change(d.manual, plugin, nil) }
+
+// PutValue keeps a value under a key of the caller's choice. It does not wait for the disk. An empty value is kept as such.
+func (d *DB) PutValue(key string, value []byte) {
+	if key == "" || len(key) > maxKeySize || len(value) > MaxValueSize {
+		d.onError(fmt.Errorf("keep value %.64q: its key has %d bytes, allowed are 1 to %d; the value has %d, the limit is %d", key, len(key), maxKeySize, len(value), MaxValueSize))
+		return
+	}
+	d.change(d.values, key, append([]byte{}, value...))
+}
+
+// DeleteValue forgets the value of a key. It does not wait for the disk.
+func (d *DB) DeleteValue(key string) { d.change(d.values, key, nil) }
 
 // change puts a value, or deletes it if nil. After Close it does nothing.
 func (d *DB) change(t *table, key string, value []byte) {
@@ -167,12 +181,14 @@ func (d *DB) Stats() Stats {
 	defer d.mu.Unlock()
 	return Stats{
 		Errors:  d.errors,
-		Dropped: d.refused + d.records.dropped + d.manual.dropped,
+		Dropped: d.refused + d.records.dropped + d.manual.dropped + d.values.dropped,
 		Waiting: d.waitingLocked(),
 	}
 }
 
-func (d *DB) waitingLocked() int { return len(d.records.waiting) + len(d.manual.waiting) }
+func (d *DB) waitingLocked() int {
+	return len(d.records.waiting) + len(d.manual.waiting) + len(d.values.waiting)
+}
 
 // signal tells the writer that there is something to do.
 func (d *DB) signal() {
@@ -190,8 +206,10 @@ func (d *DB) take(changes []change) Loaded {
 	disk := map[byte]*table{
 		kindRecord: newTable(kindRecord, kindRecordDeleted, len(changes)+1),
 		kindManual: newTable(kindManual, kindManualDeleted, len(changes)+1),
+		kindValue:  newTable(kindValue, kindValueDeleted, len(changes)+1),
 	}
 	disk[kindRecordDeleted], disk[kindManualDeleted] = disk[kindRecord], disk[kindManual]
+	disk[kindValueDeleted] = disk[kindValue]
 	for i, c := range changes {
 		if t := disk[c.kind]; c.value == nil {
 			t.remove(c.key, uint64(i))
@@ -219,6 +237,14 @@ func (d *DB) take(changes []change) Loaded {
 		d.seq++
 		d.manual.adopt(c, d.seq)
 		l.Manual[c.key] = string(c.value)
+	}
+	for _, c := range disk[kindValue].all() {
+		d.seq++
+		d.values.adopt(c, d.seq)
+		if l.Values == nil {
+			l.Values = map[string][]byte{}
+		}
+		l.Values[c.key] = c.value
 	}
 	if unreadable > 0 {
 		l.Warning = fmt.Sprintf("%s holds %d entries that cannot be read: they are deleted", filePath(d.dir), unreadable)

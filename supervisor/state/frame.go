@@ -24,7 +24,7 @@ const (
 	mark      = "\xfenr\xff"
 	frameHead = len(mark) + 8
 	// maxBody bounds what is taken for a frame.
-	maxBody = 1 + binary.MaxVarintLen64 + maxKeySize + MaxRecordSize
+	maxBody = 1 + binary.MaxVarintLen64 + maxKeySize + MaxValueSize
 )
 
 const (
@@ -32,6 +32,8 @@ const (
 	kindRecordDeleted = 'R'
 	kindManual        = 'm'
 	kindManualDeleted = 'M'
+	kindValue         = 'v'
+	kindValueDeleted  = 'V'
 )
 
 // change is one entry on its way to the disk or back.
@@ -145,10 +147,10 @@ func (c *change) decodeBody(body []byte) bool {
 	c.kind, body = body[0], body[1+n:]
 	c.key, body = string(body[:length]), body[length:]
 	switch c.kind {
-	case kindRecord, kindManual:
+	case kindRecord, kindManual, kindValue:
 		c.value = append([]byte{}, body...)
 		return true
-	case kindRecordDeleted, kindManualDeleted:
+	case kindRecordDeleted, kindManualDeleted, kindValueDeleted:
 		return true
 	default:
 		return false

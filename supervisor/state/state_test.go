@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -224,5 +225,29 @@ func BenchmarkPut(b *testing.B) {
 	}
 	if err := db.Close(b.Context()); err != nil {
 		b.Fatal(err)
+	}
+}
+
+func TestOtherValuesAreKeptAndForgotten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, _ := state.Open(dir, state.Options{})
+	long := bytes.Repeat([]byte("x"), 5<<20)
+	db.PutValue("a", []byte("1"))
+	db.PutValue("b", long)
+	db.PutValue("c", []byte("gone"))
+	db.DeleteValue("c")
+	if err := db.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db, loaded := state.Open(dir, state.Options{})
+	if diff := cmp.Diff(map[string][]byte{"a": []byte("1"), "b": long}, loaded.Values); diff != "" {
+		t.Errorf("found (-want +got):\n%.200s", diff)
+	}
+	if loaded.Warning != "" {
+		t.Error(loaded.Warning)
+	}
+	if err := db.Close(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

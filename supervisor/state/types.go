@@ -13,8 +13,18 @@ type Record struct {
 	PodName       string `json:"podName,omitempty"`
 	ContainerName string `json:"containerName,omitempty"`
 	PodUID        string `json:"podUID,omitempty"`
+	// Pinned says that it was decided which plugins are selected: those in Pins and no other.
+	Pinned bool  `json:"pinned,omitempty"`
+	Pins   []Pin `json:"pins,omitempty"`
 	// Plugins is the decision for each plugin that selected the container, by plugin name.
 	Plugins map[string]PluginRecord `json:"plugins,omitempty"`
+}
+
+// Pin is the selection of one plugin.
+type Pin struct {
+	Plugin string `json:"plugin"`
+	// Failed says that the plugin's selector could not be evaluated.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // PluginRecord is what one plugin's part in a container came to.
@@ -36,6 +46,10 @@ const (
 	// MaxRecordSize bounds one encoded record, in bytes. With 100 plugins
 	// one takes about 8 KiB.
 	MaxRecordSize = 64 << 10
+	// MaxValues bounds the other values: for each plugin a manifest and its quarantines.
+	MaxValues = 4096
+	// MaxValueSize bounds one other value, in bytes: the largest is a manifest, whose configuration must fit into one message of 4 MiB. It stands twice in it at most.
+	MaxValueSize = 9 << 20
 	// maxKeySize bounds the ids in a key, in bytes. Ids of runtimes have 64
 	// characters each; the file takes 32 KiB.
 	maxKeySize = 1 << 10
@@ -58,6 +72,8 @@ type Loaded struct {
 	Records []Record
 	// Manual are the states set by hand, by plugin name.
 	Manual map[string]string
+	// Values are the other values, by key; nil when there are none.
+	Values map[string][]byte
 	// FirstRun is true when there was no state of any kind before: no file,
 	// readable or not. It is false when that cannot be told.
 	FirstRun bool

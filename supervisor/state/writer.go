@@ -119,7 +119,7 @@ func (w *writer) attempt() error {
 
 	d := w.db
 	d.mu.Lock()
-	changes := append(d.records.collect(), d.manual.collect()...)
+	changes := slices.Concat(d.records.collect(), d.manual.collect(), d.values.collect())
 	d.mu.Unlock()
 	slices.SortFunc(changes, bySeq)
 	if err := w.disk.add(changes); err != nil {
@@ -131,6 +131,8 @@ func (w *writer) attempt() error {
 		switch c.kind {
 		case kindRecord, kindRecordDeleted:
 			d.records.written(c)
+		case kindValue, kindValueDeleted:
+			d.values.written(c)
 		default:
 			d.manual.written(c)
 		}
@@ -142,7 +144,7 @@ func (w *writer) rewrite() error {
 	d := w.db
 	d.mu.Lock()
 	seq := d.seq
-	changes := append(d.records.all(), d.manual.all()...)
+	changes := slices.Concat(d.records.all(), d.manual.all(), d.values.all())
 	d.mu.Unlock()
 	if err := w.disk.rewrite(changes); err != nil {
 		return err
@@ -151,6 +153,7 @@ func (w *writer) rewrite() error {
 	defer d.mu.Unlock()
 	d.records.rewritten(seq)
 	d.manual.rewritten(seq)
+	d.values.rewritten(seq)
 	return nil
 }
 
@@ -159,7 +162,7 @@ func (w *writer) wasteful() bool {
 	d := w.db
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	live := d.records.bytes + d.manual.bytes + frameCost*(d.records.order.Len()+d.manual.order.Len())
+	live := d.records.bytes + d.manual.bytes + d.values.bytes + frameCost*(d.records.order.Len()+d.manual.order.Len()+d.values.order.Len())
 	return w.disk.end > rewriteAbove && w.disk.end > 2*int64(live)
 }
 

@@ -54,6 +54,40 @@ func (s *Store) ForgetPlugin(plugin string) {
 	}
 }
 
+// RenamePlugin gives every pin and every record of work of a plugin to one of another name, which has none.
+func (s *Store) RenamePlugin(from, to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pods {
+		p.pins = renamePin(p.pins, from, to)
+		if i := slices.Index(p.left, from); i >= 0 {
+			p.left = slices.Clone(p.left)
+			p.left[i] = to
+		}
+		for _, c := range p.ctrs {
+			c.pins = renamePin(c.pins, from, to)
+			i := slices.IndexFunc(c.work, func(w Work) bool { return w.Plugin == from })
+			if i < 0 {
+				continue
+			}
+			s.countLocked(c, -1)
+			c.work = slices.Clone(c.work)
+			c.work[i].Plugin = to
+			s.countLocked(c, +1)
+		}
+	}
+}
+
+func renamePin(pins []Pin, from, to string) []Pin {
+	i := slices.IndexFunc(pins, func(p Pin) bool { return p.Plugin == from })
+	if i < 0 {
+		return pins
+	}
+	pins = slices.Clone(pins)
+	pins[i].Plugin = to
+	return pins
+}
+
 // Pins returns the decisions in the order in which they were given, shared and read-only. False = unknown, or no decision was taken yet,
 // which is not the same as an empty list.
 func (s *Store) Pins(ref Ref) ([]Pin, bool) {

@@ -1,0 +1,211 @@
+package supervisor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// step is what a reload does to one plugin.
+type step struct {
+	PluginChange
+	h    *host // as it is from now on; nil when removed
+	old  *host // that is stopped; nil when none is
+	kind change
+}
+
+// apply makes a configuration the one in force. It holds up no event: the plan is replaced between two of them, everything that takes time comes after or before.
+func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiting) {
+	steps, byName := s.steps(old, cfg)
+	next := newPlan(old.generation+1, cfg, byName)
+	report := ReloadReport{
+		Hash: cfg.Hash, Changes: []PluginChange{}, NeedRestart: needRestart(s.opts.Config.Supervisor, cfg.Supervisor), Problems: errorTexts(cfg.Problems),
+		Unchanged: len(cfg.Plugins),
+	}
+
+	s.mu.Lock()
+	s.deciding.Lock()
+	for _, m := range cfg.Plugins { // what is allowed is always today's, also for plugins that did not change
+		byName[m.Name].rules.Store(m)
+	}
+	s.inForce.Store(next)
+	s.deciding.Unlock()
+	for _, st := range steps {
+		if st.h != nil && st.kind == changeWhole && s.conn.connected { // later sessions are told to the hosts of the plan
+			st.h.post(plugin.RuntimeUp{Session: s.sessions})
+		}
+	}
+	s.mu.Unlock()
+
+	var waits []waiting
+	for _, st := range steps {
+		if st.Change != "removed" {
+			report.Unchanged--
+		}
+		report.Changes = append(report.Changes, st.PluginChange)
+		if done := s.carryOut(st); done != nil {
+			waits = append(waits, waiting{len(report.Changes) - 1, done})
+		}
+	}
+	s.metrics.configured(cfg)
+	for _, p := range old.config.Invalid {
+		if cfg.Plugin(p.Name) == nil && !listsInvalid(cfg, p.Name) {
+			s.metrics.forget(prometheus.Labels{"plugin": p.Name})
+		}
+	}
+	s.keepGood(cfg)
+	return report, waits
+}
+
+func listsInvalid(cfg *policy.Config, name string) bool {
+	for _, p := range cfg.Invalid {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// steps compares the plan with a configuration. It returns what is to be done, and the hosts from now on.
+func (s *Supervisor) steps(old *plan, cfg *policy.Config) ([]step, map[string]*host) {
+	byName := make(map[string]*host, len(cfg.Plugins))
+	var steps, removed []step
+	for _, h := range old.hosts {
+		if cfg.Plugin(h.name) == nil {
+			removed = append(removed, step{PluginChange: PluginChange{Plugin: h.name, Change: "removed", How: "stopped"}, old: h})
+		}
+	}
+	for _, m := range cfg.Plugins {
+		h := old.byName[m.Name]
+		if h == nil {
+			h = newHost(s, m)
+			st := step{PluginChange: PluginChange{Plugin: m.Name, Change: "added", How: "started"}, h: h, kind: changeWhole}
+			for i, r := range removed {
+				if sameButName(r.old.policy(), m) {
+					st.Change, st.From, st.How, st.old = "renamed", r.old.name, "replaced", r.old
+					removed = append(removed[:i:i], removed[i+1:]...)
+					break
+				}
+			}
+			byName[m.Name] = h
+			steps = append(steps, st)
+			continue
+		}
+		kind := changeOf(h.policy(), m)
+		if h.stuck.Load() {
+			kind = max(kind, changeProcess) // once more
+		}
+		byName[m.Name] = h
+		if kind == changeNone {
+			continue
+		}
+		st := step{PluginChange: PluginChange{Plugin: m.Name, Change: "changed", How: kind.String()}, h: h, kind: kind}
+		if kind == changeWhole {
+			st.old, st.h = h, newHost(s, m)
+			byName[m.Name] = st.h
+		}
+		steps = append(steps, st)
+	}
+	return append(steps, removed...), byName
+}
+
+// carryOut does the step. It returns where its outcome will be told, or nil when there is nothing to wait for.
+func (s *Supervisor) carryOut(st step) <-chan error {
+	if st.old != nil {
+		s.retire(st)
+	}
+	switch {
+	case st.h == nil:
+		return nil
+	case st.kind != changeWhole:
+		return st.h.change(st.kind)
+	}
+	if st.Change == "added" {
+		s.decideFor(st.h)
+	}
+	done := make(chan error, 1)
+	h := st.h
+	h.box.put(message{fn: func() { h.update = done }})
+	s.running.Go(h.loop)
+	h.restoreManual(s.manual.kept(h.name))
+	return done
+}
+
+// retire stops the plugin of a step for good. What it did stays its successor's if it was only renamed.
+func (s *Supervisor) retire(st step) {
+	old := st.old
+	switch {
+	case st.h == nil:
+		s.store.ForgetPlugin(old.name)
+	case st.h.name != old.name:
+		s.store.RenamePlugin(old.name, st.h.name)
+		s.history.renamed(s, st.h.name)
+		for _, state := range s.manual.states(old.name) {
+			s.keepManual(st.h.name, state, true)
+			s.keepManual(old.name, state, false)
+		}
+	}
+	old.post(plugin.Stop{})
+	old.met.forget(st.h != nil && st.h.name == old.name)
+}
+
+// decideFor takes the decisions about a plugin that is new for the pods and containers that are there already. What it has missed of them is recorded when it has been told of them.
+func (s *Supervisor) decideFor(h *host) {
+	pods, ctrs := s.store.All()
+	p := h.policy()
+	left := map[string]bool{}
+	for _, e := range pods {
+		for _, name := range s.store.Left(e.Ref.Pod) {
+			left[e.Ref.Pod] = left[e.Ref.Pod] || name == h.name
+		}
+		if e.Pinned && !left[e.Ref.Pod] {
+			s.addDecision(h, e.Ref, p.MatchPod(e.Pod))
+		}
+	}
+	for _, e := range ctrs {
+		if e.Pinned && !left[e.Ref.Pod] { // one whose decision is still due gets it by the new plan
+			s.addDecision(h, e.Ref, p.MatchContainer(e.Pod, e.Container))
+			s.history.before(e.Ref)
+		}
+	}
+}
+
+func (s *Supervisor) addDecision(h *host, ref store.Ref, d policy.Decision) {
+	h.met.matched(d)
+	if d.Selected || d.Err != nil {
+		s.store.AddPins(ref, store.Pin{Plugin: h.name, Selected: d.Selected, MatchErr: d.Err != nil})
+	}
+}
+
+// change makes the loop of a plugin that stays take notice of its new manifest.
+func (h *host) change(kind change) <-chan error {
+	p := h.policy()
+	h.guard.Reconfigure(guardConfig(p))
+	done := make(chan error, 1)
+	var in plugin.Input
+	switch kind {
+	case changeProcess, changeConfig:
+		in = plugin.Replace{}
+		if p.Spec.UpdateStrategy.Type == policy.Recreate || p.Attaches() {
+			in = plugin.Restart{}
+		}
+		h.stuck.Store(false)
+	case changeNone, changeRules, changeWhole:
+		done = nil
+	}
+	h.box.put(message{in: in, fn: func() {
+		h.machine.Reconfigure(machineConfig(p))
+		h.spec = p
+		if done == nil {
+			return
+		}
+		h.endUpdate(errSuperseded)
+		h.update = done
+		if h.machine.Phase() == plugin.Disabled { // it starts with it when it is enabled
+			h.endUpdate(nil)
+		}
+	}})
+	return done
+}

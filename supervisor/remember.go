@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
+)
+
+// Keys of values in the state, beside those of the last good configuration.
+const (
+	keyQuarantine = "quarantine/" // and a plugin's name: its pods under quarantine
+	keyBypass     = "bypass"      // until when
+)
+
+// quarantines are the pods that a plugin does not get, and of which version of it that is true.
+type quarantines struct {
+	SHA256 string                   `json:"sha256,omitempty"`
+	Pods   []breaker.QuarantinedPod `json:"pods"`
+}
+
+// keepQuarantine remembers the quarantines of the plugin, if they are others than before. It runs on the loop, after what can have changed them.
+func (h *host) keepQuarantine() {
+	db := h.sup.opts.State
+	if db == nil {
+		return
+	}
+	pods := h.guard.Snapshot().Quarantined
+	if slices.Equal(pods, h.quarantined) {
+		return
+	}
+	h.quarantined = pods
+	if len(pods) == 0 {
+		db.DeleteValue(keyQuarantine + h.name)
+		return
+	}
+	value, err := json.Marshal(quarantines{SHA256: h.sha256, Pods: pods})
+	if err != nil {
+		h.sup.emit(StateProblem{Err: "keep the quarantines of plugin " + h.name + ": " + err.Error()})
+		return
+	}
+	db.PutValue(keyQuarantine+h.name, value)
+}
+
+// restoreQuarantine begins with the quarantines of the run before. They end with another version of the plugin, as they would have then.
+func (h *host) restoreQuarantine(value []byte) {
+	var q quarantines
+	if len(value) == 0 || json.Unmarshal(value, &q) != nil {
+		return
+	}
+	h.sha256, h.quarantined = q.SHA256, q.Pods
+	for _, p := range q.Pods {
+		h.guard.Quarantine(p)
+	}
+}
+
+// keepBypass remembers until when the supervisor is bypassed; the zero time: it is not.
+func (s *Supervisor) keepBypass(until time.Time) {
+	switch {
+	case s.opts.State == nil:
+	case until.IsZero():
+		s.opts.State.DeleteValue(keyBypass)
+	default:
+		s.opts.State.PutValue(keyBypass, []byte(until.Format(time.RFC3339Nano)))
+	}
+}
+
+// restoreBypass goes on with the bypass of the run before.
+func (s *Supervisor) restoreBypass(value []byte) {
+	until, err := time.Parse(time.RFC3339Nano, string(value))
+	if left := time.Until(until); err == nil && left > 0 {
+		s.bypass(left)
+	}
+}
+
+// pinsOf turns the pins of a record into those of the store. Plugins that are not hosted any more have none.
+func (p *plan) pinsOf(r state.Record) []store.Pin {
+	out := make([]store.Pin, 0, len(r.Pins))
+	for _, pin := range r.Pins {
+		if p.byName[pin.Plugin] != nil {
+			out = append(out, store.Pin{Plugin: pin.Plugin, Selected: !pin.Failed, MatchErr: pin.Failed})
+		}
+	}
+	return out
+}
+
+func recordPins(pins []store.Pin) []state.Pin {
+	out := make([]state.Pin, 0, len(pins))
+	for _, p := range pins {
+		out = append(out, state.Pin{Plugin: p.Plugin, Failed: !p.Selected})
+	}
+	return out
+}
+
+// decideForNewcomers takes the decisions about the plugins that the run before did not have, for what it has decided about.
+func (s *Supervisor) decideForNewcomers() {
+	_, before := LastGood(s.opts.Loaded)
+	if len(before) == 0 {
+		return // nor any decision
+	}
+	for _, h := range s.plan().hosts {
+		known := false
+		for _, g := range before {
+			known = known || strings.EqualFold(g.Name, h.name)
+		}
+		if !known {
+			s.decideFor(h)
+		}
+	}
+}

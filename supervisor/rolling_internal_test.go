@@ -1,0 +1,200 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// counting is a plugin whose incarnations note what they are told of containers.
+type counting struct {
+	mu    sync.Mutex
+	incs  map[int]*hearsay
+	delay time.Duration // of each synchronization
+	fail  func(n int) error
+}
+
+// hearsay is what one incarnation was told since its last synchronization.
+type hearsay struct {
+	snapshot map[string]bool
+	created  map[string]int
+	gone     map[string]int
+	syncs    int
+}
+
+func (c *counting) start(n int) (*fakePlugin, error) {
+	if c.fail != nil {
+		if err := c.fail(n); err != nil {
+			return nil, err
+		}
+	}
+	inc := &hearsay{}
+	c.mu.Lock()
+	c.incs[n] = inc
+	c.mu.Unlock()
+	return &fakePlugin{
+		sync: func(_ []*api.PodSandbox, ctrs []*api.Container) error {
+			time.Sleep(c.delay) //nolint:forbidigo // the work of a synchronization
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			*inc = hearsay{snapshot: map[string]bool{}, created: map[string]int{}, gone: map[string]int{}, syncs: inc.syncs + 1}
+			for _, ctr := range ctrs {
+				inc.snapshot[ctr.GetId()] = true
+			}
+			return nil
+		},
+		create: func(r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			inc.created[r.GetContainer().GetId()]++
+			a := &api.ContainerAdjustment{}
+			a.AddEnv("BY", fmt.Sprint(n))
+			return &api.CreateContainerResponse{Adjust: a}, nil
+		},
+		event: func(ev, id string) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if ev == "RemoveContainer" {
+				inc.gone[id]++
+			}
+			return nil
+		},
+	}, nil
+}
+
+// load creates and removes containers one after the other, as a runtime does, until stop. It returns who adjusted each container that is left.
+func (s *sessionOf) load(t *testing.T, p *api.PodSandbox, stop <-chan struct{}, made *atomic.Int64) (left map[string]string) {
+	t.Helper()
+	left = map[string]string{}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return left
+		case <-tick.C:
+		}
+		all := made.Add(1)
+		c := ctr("p", fmt.Sprintf("c%d", all))
+		rpl, err := s.create(p, c)
+		if err != nil {
+			t.Errorf("create %s: %v", c.GetId(), err)
+			return left
+		}
+		env := rpl.GetAdjust().GetEnv()
+		if len(env) != 1 {
+			t.Errorf("%s was adjusted by nobody: %v", c.GetId(), rpl.GetAdjust().GetAnnotations())
+			continue
+		}
+		left[c.GetId()] = env[0].GetValue()
+		if all%3 == 0 {
+			if _, err := s.plugin.RemoveContainer(s.ctx(), &api.RemoveContainerRequest{Pod: p, Container: c}); err != nil {
+				t.Errorf("remove %s: %v", c.GetId(), err)
+			}
+			delete(left, c.GetId())
+		}
+	}
+}
+
+func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
+	t.Parallel()
+	for name, delay := range map[string]time.Duration{"a quick synchronization": 0, "one that is slower than the events": 60 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n" + sel("a")})
+			plugin := &counting{incs: map[int]*hearsay{}, delay: delay}
+			f, s := serveFiles(t, fs, makers{"a": plugin.start}, nil, nil)
+			p := pod("p", "a", "1")
+			if _, err := s.plugin.RunPodSandbox(s.ctx(), &api.RunPodSandboxRequest{Pod: p}); err != nil {
+				t.Fatal(err)
+			}
+			stop := make(chan struct{})
+			var left map[string]string
+			var made atomic.Int64
+			var load sync.WaitGroup
+			load.Go(func() { left = s.load(t, p, stop, &made) })
+			const updates = 3
+			for i := range updates {
+				f.eventually("some containers", func() bool { return made.Load() >= int64(10*(i+1)) })
+				fs.edit("a", fmt.Sprintf(`"%d"`, 10+i), fmt.Sprintf(`"%d"`, 11+i))
+				if r := f.reload(); r.Result != "success" {
+					t.Errorf("update %d: %+v", i, r)
+				}
+			}
+			close(stop)
+			load.Wait()
+			last := f.l.inc("a")
+			f.eventually("the end of the others", func() bool { return f.pid("a") == last.pid })
+			plugin.mu.Lock()
+			defer plugin.mu.Unlock()
+			now := plugin.incs[last.pid-1000]
+			for id, by := range left {
+				snap, made := now.snapshot[id], now.created[id]
+				if by == fmt.Sprint(last.pid-1000) && (snap || made != 1) || by != fmt.Sprint(last.pid-1000) && (!snap || made != 0) {
+					t.Errorf("%s was made by incarnation %s; the last one (%d) was told of it by a snapshot: %v, by creations: %d", id, by, last.pid-1000, snap, made)
+				}
+			}
+			for id := range now.snapshot {
+				if left[id] == "" && now.gone[id] != 1 {
+					t.Errorf("%s is gone, and the last incarnation was told so %d times", id, now.gone[id])
+				}
+			}
+			if n := len(f.events(func(e Event) bool { _, ok := e.(PluginReplaced); return ok })); n != updates {
+				t.Errorf("%d times a successor took over, want %d", n, updates)
+			}
+			if n := len(f.events(func(e Event) bool { _, ok := e.(Fallback); return ok })); n != 0 {
+				t.Errorf("%d events without the plugin's work", n)
+			}
+		})
+	}
+}
+
+func TestAVersionThatDoesNotBecomeReadyLeavesTheOldOneInService(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(n int) (*fakePlugin, error){
+		"it does not start": func(int) (*fakePlugin, error) { return nil, errors.New("no such library") },
+		"it refuses its pods": func(int) (*fakePlugin, error) {
+			return &fakePlugin{sync: func([]*api.PodSandbox, []*api.Container) error { return errors.New("no such library") }}, nil
+		},
+		"it refuses to be asked": func(int) (*fakePlugin, error) {
+			return &fakePlugin{configure: func() (*api.ConfigureResponse, error) { return nil, errors.New("no such library") }}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := onDisk(t, [2]string{"a", sel("a")})
+			var bad atomic.Bool
+			f, s := serveFiles(t, fs, makers{"a": func(n int) (*fakePlugin, error) {
+				if bad.Load() {
+					return broken(n)
+				}
+				return setEnv("N", fmt.Sprint(n)), nil
+			}}, nil, nil)
+			before := f.pid("a")
+			bad.Store(true)
+			fs.edit("a", "path: /bin/true", "path: /bin/true, args: [x]")
+			for range 2 { // the second one tries again
+				r := f.reload()
+				if got := changes(r); r.Result != "partial" || len(got) != 1 || !strings.Contains(got[0], "no such library") {
+					t.Fatalf("%s %v", r.Result, got)
+				}
+				if f.pid("a") != before {
+					t.Fatal("another process is in service")
+				}
+			}
+			if rpl, err := s.create(pod("p", "a", "1"), ctr("p", "c")); err != nil || len(rpl.GetAdjust().GetEnv()) != 1 {
+				t.Fatalf("%v, %v", rpl, err)
+			}
+			bad.Store(false)
+			if r := f.reload(); r.Result != "success" || f.pid("a") == before {
+				t.Errorf("mended: %+v", r)
+			}
+		})
+	}
+}
