@@ -145,7 +145,12 @@ func TestARestartUnderLoadLeavesAShortWindowAndListsWhatFellIntoIt(t *testing.T)
 		rt.WaitSync()
 		sup.Ready(1, "gpu-env")
 		harness.Eventually(t, "the plugin's work", func() bool { return outcome(t, rt, fmt.Sprintf("after%d", len(windows))) == "" })
+		known := len(rt.Live())
+		harness.Eventually(t, "more of the load", func() bool { return len(rt.Live()) >= known+5 })
 		list := stop()
+		if list[0].gpu == "" || list[len(list)-1].gpu == "" {
+			t.Fatalf("the load does not begin and end in service: %+v", list)
+		}
 		down := map[string]bool{}
 		last, window := list[0].at, time.Duration(0)
 		for _, m := range list {
