@@ -31,7 +31,8 @@ func Run(t *testing.T) {
 	r.pods = append(r.pods, pod("other", "nobody"))
 	s := start(t, dir, r.socket, programs,
 		plugin("sdk", "20", "go-plugin", programs+"/env-injector", `config: {env: {SDK: "1"}}`),
-		plugin("stock", "30", "nri", programs+"/stock", fmt.Sprintf("configText: %q", fmt.Sprintf(`{"env": {"STOCK": "1"}, "memory": %d, "afterStart": %d, "record": %q}`, memory, 2*memory, heard))),
+		plugin("stock", "30", "nri", programs+"/stock", fmt.Sprintf("configText: %q", fmt.Sprintf(`{"env": {"STOCK": "1"}, "memory": %d, "afterStart": %d, "record": %q}`, memory, 2*memory, heard))+
+			"\n  sandbox: {profile: none}"), // else it is shut out of the folder with the runtime's socket, where its record is
 		plugin("hangs", "40", "nri", programs+"/stock", `configText: '{"env": {"HUNG": "1"}, "fault": "hang"}'`),
 	)
 	for _, p := range []string{"sdk", "stock", "hangs"} {
