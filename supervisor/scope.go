@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// updatesPerSecond and updatesBurst bound how many updates of one plugin are looked at outside of events: a change for each container of a full node at
-	// once, and then as many in a second as the runtime could be asked for in two requests. What comes faster is returned without a look.
-	updatesPerSecond, updatesBurst = 200, 2 * updateBacklog
+	// updatesPerSecond and updatesBurst bound how many updates of one plugin are looked at outside of events: several changes for each container of a full node at
+	// once, and then more in a second than such a node has containers; those for the same container are coalesced before the runtime is asked. What comes faster is returned without a look.
+	updatesPerSecond, updatesBurst = 500, 4 * updateBacklog
 )
 
 // updateDenied says why the plugin may not update the container, or nothing. event is the container of the event; own says that it may be updated without being in scope first.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,22 +17,23 @@ func TestTheWatchdogIsFedOnlyWhileTheProbeComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		alive, fed := true, 0
+		var stuck atomic.Bool
+		var fed atomic.Int64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			watch(ctx, 30*time.Second, func() (bool, string) { return alive, "stuck" }, func(string) { fed++ }, zap.NewNop())
+			watch(ctx, 30*time.Second, func() (bool, string) { return !stuck.Load(), "stuck" }, func(string) { fed.Add(1) }, zap.NewNop())
 		}()
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
-		if fed != 3 {
-			t.Errorf("fed %d times in 25 s, want at 0, 10 and 20 s", fed)
+		if n := fed.Load(); n != 3 {
+			t.Errorf("fed %d times in 25 s, want at 0, 10 and 20 s", n)
 		}
-		alive = false
+		stuck.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if fed != 3 {
-			t.Errorf("fed %d times more while it was stuck", fed-3)
+		if n := fed.Load(); n != 3 {
+			t.Errorf("fed %d times more while it was stuck", n-3)
 		}
 		cancel()
 		<-done

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -108,6 +109,12 @@ func (v *verifier) bounded(ctx context.Context, what string, limit time.Duration
 	case <-patience.C:
 		v.hung = true
 		a.err = fmt.Errorf("no answer in %s", callPatience*limit)
+	}
+	if errors.Is(a.err, ttrpc.ErrClosed) { // the call is told first; what follows depends on whether the process is there
+		select {
+		case <-v.inst.ConnClosed():
+		case <-patience.C:
+		}
 	}
 	took := time.Since(begin)
 	if limit == v.timeout && took > v.slowest { // of the events

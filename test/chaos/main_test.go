@@ -20,7 +20,7 @@ func sideBySide() string {
 	if harness.Race() {
 		return "3"
 	}
-	return "10"
+	return "6"
 }
 
 // ms is a duration of the sick plugins' world: n milliseconds, or three times as much for programs with the race detector.

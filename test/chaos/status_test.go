@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -48,10 +49,12 @@ func TestNoStatusOfAPluginReachesTheRuntime(t *testing.T) {
 	w.neverSilent()
 	w.neverLate()
 	for _, event := range events {
-		bad := w.sup.Sum("nri_supervisor_plugin_calls_total", `plugin="sick"`, fmt.Sprintf("event=%q", event), `outcome="error"`) +
-			w.sup.Sum("nri_supervisor_plugin_calls_total", `plugin="sick"`, fmt.Sprintf("event=%q", event), `outcome="timeout"`)
-		if bad != float64(codes.Unauthenticated) { // one for each code but OK
-			t.Errorf("%v failures of the plugin at %s, want %d", bad, event, codes.Unauthenticated)
+		bad := w.sup.Lines(func(l map[string]any) bool {
+			return l["msg"] == "plugin's work is missing" && l["plugin"] == "sick" && l["event"] == event && (l["reason"] == "error" || l["reason"] == "timeout") &&
+				strings.HasSuffix(fmt.Sprint(l["pod"]), "-"+event)
+		})
+		if len(bad) != int(codes.Unauthenticated) { // one for each code but OK
+			t.Errorf("%d failures of the plugin at %s, want %d", len(bad), event, codes.Unauthenticated)
 		}
 	}
 	if s := w.sup.Starts("sick"); s != 1 {

@@ -136,12 +136,15 @@ func StartSupervisorWith(tb testing.TB, dir string, o Options) *Process {
 }
 
 // noDefects fails the test if the supervisor found a fault of its own, or its race detector or runtime did. A share that was overrun is none for programs with the race
-// detector: they starve each other.
+// detector: they starve each other. A busy machine overruns a few; a defect overruns each.
 func (p *Process) noDefects() {
+	const overrun = 3
+	shares := 0
 	bad := p.Lines(func(l map[string]any) bool {
 		msg, _ := l["msg"].(string)
-		if what, _ := l["what"].(string); Race() && strings.Contains(what, "share") {
-			return false
+		if what, _ := l["what"].(string); strings.Contains(what, "share") {
+			shares++
+			return !Race() && shares > overrun
 		}
 		return msg == "defect of nri-supervisor, please report" || strings.Contains(msg, "DATA RACE") ||
 			strings.HasPrefix(msg, "panic: ") || strings.HasPrefix(msg, "fatal error: ")
