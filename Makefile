@@ -214,7 +214,7 @@ endif
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration is a package that test runs already; of the chaos matrix test runs a sample.
-CI_STAGES := test chaos lint build cross $(filter demo monitoring deploy compat e2e,$(TARGETS)) fuzz
+CI_STAGES := test chaos lint build cross $(filter demo monitoring deploy isolation test-cgroup2 compat e2e,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it

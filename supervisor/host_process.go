@@ -38,7 +38,7 @@ func (h *host) launch(inc plugin.Incarnation) {
 			Refused: func(x Refused) {
 				h.sup.emit(AttachRefused{Plugin: h.name, Team: h.policy().Team, Refused: x})
 			},
-			Waiting: func() {},
+			Waiting: func() { h.post(plugin.Replace{}) },
 			Over:    h.gone,
 		})
 		if err != nil {
