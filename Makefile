@@ -108,8 +108,8 @@ endif
 PLUGIN   ?=
 PROTOCOL ?= go-plugin
 CONFIG   ?=
-# How long a soak lasts, and what its random choices come from; empty: the clock.
-FOR  ?= 5m
+# How long a soak lasts unless FOR says so, and what its random choices come from; empty: the clock.
+SOAK := $(if $(filter file default undefined,$(origin FOR)),5m,$(FOR))
 SEED ?=
 
 # $(call chaos,FLAGS OF THE TESTS): runs them and then shows what they report.
@@ -125,7 +125,7 @@ TARGETS += chaos
 .PHONY: chaos-soak
 chaos-soak: TEST_TIMEOUT = 2h
 chaos-soak: ## random faults, several at once, FOR=5m; SEED=N repeats one
-	$(call stage,chaos-soak,$(if $(SEED),export NRI_SUPERVISOR_TEST_SEED=$(SEED);) $(call chaos_run,-run TestRandomFaultsAtOnceKeepThePromises -v -chaos.soak=$(FOR)))
+	$(call stage,chaos-soak,$(if $(SEED),export NRI_SUPERVISOR_TEST_SEED=$(SEED);) $(call chaos_run,-run TestRandomFaultsAtOnceKeepThePromises -v -chaos.soak=$(SOAK)))
 TARGETS += chaos-soak
 
 ifneq ($(wildcard test/compat/run.sh),)
