@@ -63,7 +63,8 @@ func (w *world) truth(plugin string) {
 	slices.Sort(ctrs)
 	withheld := w.missedSingly(plugin)
 	var d dump
-	limit := time.Now().Add(10 * time.Second) // removals are notifications: nobody waited for them
+	// Removals are notifications: nobody waited for them. What was being created during a synchronization is told by the next one, ten seconds later at the soonest.
+	limit := time.Now().Add(30 * time.Second)
 	for {
 		var ok bool
 		if d, ok = w.known(plugin, func(pid int) error { return unix.Kill(pid, unix.SIGUSR1) }); !ok {

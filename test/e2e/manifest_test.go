@@ -10,6 +10,7 @@ type manifest struct {
 	name, team, index string
 	program           string // a program that this test built, or an absolute path
 	stock             bool   // exec.protocol is nri
+	attached          bool   // it dials by itself: see attach
 	config            string // YAML in flow style; for stock plugins JSON, as text
 	label             string // pods with the label LABEL=yes are selected; empty selects all
 	restart           string // restart policy in flow style; default {backoff: 100ms}
@@ -34,6 +35,10 @@ func (m manifest) String() string {
 	if m.stock {
 		protocol, config = "nri", fmt.Sprintf("configText: %q", m.config)
 	}
+	start := fmt.Sprintf("exec: {path: %q, protocol: %s}", path, protocol)
+	if m.attached {
+		start, config = "attach: {}", fmt.Sprintf("configText: %q", m.config)
+	}
 	if m.config == "" {
 		config = ""
 	}
@@ -53,11 +58,11 @@ metadata: {name: %s}
 spec:
   team: %s
   index: %q
-  exec: {path: %q, protocol: %s}
+  %s
   %s
   selector: %s
   restart: %s
 %s
 ---
-`, m.name, team, m.index, path, protocol, config, selector, restart, m.extra)
+`, m.name, team, m.index, start, config, selector, restart, m.extra)
 }

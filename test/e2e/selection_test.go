@@ -16,11 +16,12 @@ const (
 
 // kind is a way in which a plugin is hosted: who plays it, and how its faults are asked for.
 type kind struct {
-	name   string
-	stock  bool
-	plain  string // the program that sets A=NAME
-	faulty string
-	config func(name, fault string) string
+	name     string
+	stock    bool
+	attached bool
+	plain    string // the program that sets A=NAME
+	faulty   string
+	config   func(name, fault string) string
 }
 
 func kinds() []kind {
@@ -34,9 +35,10 @@ func kinds() []kind {
 		return fmt.Sprintf(`{"env": {%q: "1"}, "fault": %q}`, name, fault)
 	}
 	return []kind{
-		{"sdk", false, "env-injector", "chaos", sdk},
-		{"stock", true, newest, newest, stock},
-		{"old", true, oldest, oldest, stock},
+		{"sdk", false, false, "env-injector", "chaos", sdk},
+		{"stock", true, false, newest, newest, stock},
+		{"old", true, false, oldest, oldest, stock},
+		{"attached", false, true, newest, newest, stock},
 	}
 }
 
@@ -48,18 +50,23 @@ func TestOnlyContainersThatSelectedAFaultyPluginLackItsWork(t *testing.T) {
 	faults := map[string]string{"hang": "timeout", "exit": "unavailable", "error": "error"} // and the reason in `missed`
 	for i, k := range kinds() {
 		index := 20 + 10*i
-		all = append(all, manifest{name: "good-" + k.name, index: fmt.Sprint(index), program: k.plain, stock: k.stock, config: k.config("GOOD_"+strings.ToUpper(k.name), ""), label: "good"})
+		all = append(all, manifest{name: "good-" + k.name, index: fmt.Sprint(index), program: k.plain, stock: k.stock, attached: k.attached, config: k.config("GOOD_"+strings.ToUpper(k.name), ""), label: "good"})
 		names = append(names, "good-"+k.name)
 		for fault := range faults {
 			index++
 			all = append(all, manifest{
-				name: fault + "-" + k.name, team: "net", index: fmt.Sprint(index), program: k.faulty, stock: k.stock, config: k.config("BAD", fault), label: fault + "-" + k.name,
+				name: fault + "-" + k.name, team: "net", index: fmt.Sprint(index), program: k.faulty, stock: k.stock, attached: k.attached, config: k.config("BAD", fault), label: fault + "-" + k.name,
 				extra: "  timeouts: {default: 300ms}\n  overdueAfter: 2s",
 			})
 			names = append(names, fault+"-"+k.name)
 		}
 	}
 	s := startSupervisor(t, n.configure(manifests(all...)))
+	for _, m := range all {
+		if m.attached {
+			s.attach(n, m)
+		}
+	}
 	s.ready(1, names...)
 
 	good := n.mustCreate("good", "good", "yes")

@@ -42,8 +42,8 @@ spec:
   stateDir: %q
   metrics: {address: ""}
   teams:
-    ml-infra: {contact: "#ml-infra", allow: {failurePolicyFail: true}, permissions: {adjust: ["*"]}}
-    net: {contact: "#net"}
+    ml-infra: {contact: "#ml-infra", allow: {failurePolicyFail: true, attach: true}, permissions: {adjust: ["*"]}}
+    net: {contact: "#net", allow: {attach: true}}
 `, n.socket, filepath.Join(dir, "plugins.d"), filepath.Join(dir, "run"), filepath.Join(dir, "state"))
 	for name, text := range map[string]string{"config.yaml": config, "plugins.d/plugins.yaml": plugins} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
