@@ -114,7 +114,7 @@ func (s *Supervisor) reload(ctx context.Context, cause string, always bool) (Rel
 		report = ReloadReport{Result: reloadFailure, Hash: old.config.Hash, Unchanged: len(old.hosts), Problems: errorLines(err), Changes: []PluginChange{}}
 		s.reloads.setBroken(report.Problems[0])
 	} else {
-		report, waits = s.apply(old, cfg)
+		report, waits = s.apply(old, cfg) //nolint:contextcheck // what it waits for has the bound of the shutdown
 		s.reloads.setBroken("")
 	}
 	s.reloads.mu.Unlock()

@@ -116,11 +116,11 @@ func (f *fixture) series(plugin string) []string {
 	return slices.Compact(out)
 }
 
-func serveFiles(t *testing.T, fs *files, plugins makers, pods []*api.PodSandbox, ctrs []*api.Container) (*fixture, *sessionOf) {
+func serveFiles(t *testing.T, fs *files, plugins makers) (*fixture, *sessionOf) {
 	t.Helper()
 	f := beginWith(t, Options{Config: fs.cfg, Source: &fs.src, Registry: prometheus.NewRegistry()}, plugins)
 	s := f.rt.accept()
-	if err := s.synchronize(pods, ctrs); err != nil {
+	if err := s.synchronize(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range fs.cfg.Plugins {
@@ -137,7 +137,7 @@ func TestAReloadTouchesOnlyWhatChanged(t *testing.T) {
 		plugins[n] = one(setEnv(n, "1"))
 	}
 	p, c := pod("p", "a", "1"), ctr("p", "before")
-	f, s := serveFiles(t, fs, plugins, nil, nil)
+	f, s := serveFiles(t, fs, plugins)
 	if _, err := s.create(p, c); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestAReloadTouchesOnlyWhatChanged(t *testing.T) {
 func TestABrokenFileChangesNothingAndIsReported(t *testing.T) {
 	t.Parallel()
 	fs := onDisk(t, [2]string{"a", sel("a")}, [2]string{"b", sel("a")})
-	f, _ := serveFiles(t, fs, makers{"a": one(setEnv("a", "1")), "b": one(setEnv("b", "1"))}, nil, nil)
+	f, _ := serveFiles(t, fs, makers{"a": one(setEnv("a", "1")), "b": one(setEnv("b", "1"))})
 	before := f.pid("a")
 	fs.edit("a", "selector:", "selectr:")
 	r := f.reload()
@@ -244,7 +244,7 @@ func TestAProcessThatDoesNotComeUpIsReported(t *testing.T) {
 			return nil, errors.New("no such library")
 		}
 		return setEnv("a", "1"), nil
-	}}, nil, nil)
+	}})
 	fs.edit("a", "path: /bin/true", "path: /bin/true, args: [x]")
 	r := f.reload()
 	if got := changes(r); r.Result != "partial" || len(got) != 1 || !strings.Contains(got[0], "no such library") {

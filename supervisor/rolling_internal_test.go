@@ -40,7 +40,7 @@ func (c *counting) start(n int) (*fakePlugin, error) {
 	c.mu.Unlock()
 	return &fakePlugin{
 		sync: func(_ []*api.PodSandbox, ctrs []*api.Container) error {
-			time.Sleep(c.delay) //nolint:forbidigo // the work of a synchronization
+			time.Sleep(c.delay)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			*inc = hearsay{snapshot: map[string]bool{}, created: map[string]int{}, gone: map[string]int{}, syncs: inc.syncs + 1}
@@ -109,7 +109,7 @@ func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
 			t.Parallel()
 			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n" + sel("a")})
 			plugin := &counting{incs: map[int]*hearsay{}, delay: delay}
-			f, s := serveFiles(t, fs, makers{"a": plugin.start}, nil, nil)
+			f, s := serveFiles(t, fs, makers{"a": plugin.start})
 			p := pod("p", "a", "1")
 			if _, err := s.plugin.RunPodSandbox(s.ctx(), &api.RunPodSandboxRequest{Pod: p}); err != nil {
 				t.Fatal(err)
@@ -175,7 +175,7 @@ func TestAVersionThatDoesNotBecomeReadyLeavesTheOldOneInService(t *testing.T) {
 					return broken(n)
 				}
 				return setEnv("N", fmt.Sprint(n)), nil
-			}}, nil, nil)
+			}})
 			before := f.pid("a")
 			bad.Store(true)
 			fs.edit("a", "path: /bin/true", "path: /bin/true, args: [x]")

@@ -125,7 +125,7 @@ func (b *boot) standIn(broken error) bool {
 // stateDirs are where the state of a broken configuration may be: where it says, as far as that can be read, and the default.
 func stateDirs(config string) []string {
 	var dirs []string
-	if text, err := os.ReadFile(config); err == nil { //nolint:gosec // the operator's configuration
+	if text, err := os.ReadFile(config); err == nil {
 		for _, m := range regexp.MustCompile(`\bstateDir:\s*["']?(/[^"'\s,}#]+)`).FindAllSubmatch(text, 2) {
 			dirs = append(dirs, filepath.Clean(string(m[1])))
 		}

@@ -18,8 +18,11 @@ func TestReloadSaysWhatItDid(t *testing.T) {
 	}{
 		{"nothing changed", supervisor.ReloadReport{Result: "success", Unchanged: 1}, exitOK, "no plugin changed; 1 plugin as before\n"},
 		{"everything changed", supervisor.ReloadReport{Result: "success", Unchanged: 2, Changes: []supervisor.PluginChange{
-			{Plugin: "a", Change: "added", How: "started"}, {Plugin: "b", Change: "changed", How: "rules"}, {Plugin: "c", Change: "changed", How: "configured"},
-			{Plugin: "d", Change: "renamed", How: "replaced", From: "x"}, {Plugin: "e", Change: "removed", How: "stopped"},
+			{Plugin: "a", Change: "added", How: "started"},
+			{Plugin: "b", Change: "changed", How: "rules"},
+			{Plugin: "c", Change: "changed", How: "configured"},
+			{Plugin: "d", Change: "renamed", How: "replaced", From: "x"},
+			{Plugin: "e", Change: "removed", How: "stopped"},
 		}}, exitOK, "a: added\nb: changed, its process goes on\nc: changed, configured in place\nd: renamed from x, by a new process\ne: removed\n2 plugins as before\n"},
 		{"some of it", supervisor.ReloadReport{
 			Result: "partial", Changes: []supervisor.PluginChange{{Plugin: "a", Change: "changed", How: "replaced", Error: "no \x1b[31mlibrary"}},

@@ -108,7 +108,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	defer nri.stop()
 	nrilog.Set(nri)
 	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
-	defer b.close(log)
+	defer b.close(log)                      //nolint:contextcheck // it closes after ctx has ended
 	spec := b.config.Supervisor
 	booted, err := prepareRunDir(spec.RunDir)
 	if err != nil {
@@ -129,7 +129,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 		OnProblem: func(err error, lost uint64) { sink(auditProblem(err, lost)) },
 	})
 	defer func() {
-		closeCtx, cancel := closing()
+		closeCtx, cancel := closing() //nolint:contextcheck // as above
 		defer cancel()
 		if err := record.Close(closeCtx); err != nil {
 			briefly(func() { log.Error("audit", zap.Error(err)) })

@@ -79,7 +79,7 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			if ev.Op != fsnotify.Chmod || concerns(ev.Name) {
 				notice()
 			}
-		case <-errs: // an overflow of the queue: whatever it was, the files tell
+		case _ = <-errs: // an overflow of the queue: whatever it was, the files tell
 			notice()
 		case <-look.C:
 			reload(func() { _, _ = r.ReloadChanged(ctx, "look") })
@@ -100,15 +100,15 @@ func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg
 	want := map[string]bool{}
 	add := func(dir string) {
 		want[dir] = true
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			want[real] = true
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			want[resolved] = true
 		}
 		want[filepath.Dir(dir)] = true // it may be replaced as a whole
 	}
 	file := func(path string) {
 		want[filepath.Dir(path)] = true
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			want[filepath.Dir(real)] = true
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			want[filepath.Dir(resolved)] = true
 		}
 	}
 	if configFile != "" {

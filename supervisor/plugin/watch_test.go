@@ -183,7 +183,7 @@ func (w *watch) effect(now time.Time, e plugin.Effect) {
 		if w.legal {
 			w.fault("a violation: %s", e.What)
 		}
-	case plugin.GuardHung, plugin.GuardExited, plugin.GuardStarted, plugin.GuardHealth, plugin.Stale:
+	case plugin.GuardHung, plugin.GuardExited, plugin.GuardStarted, plugin.GuardHealth, plugin.Stale, plugin.Swapped, plugin.ReplaceFailed:
 	}
 }
 

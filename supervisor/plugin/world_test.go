@@ -254,7 +254,7 @@ func (w *world) carryOut(e plugin.Effect) []plugin.Input {
 		w.guardOpens()
 	case plugin.GuardStarted:
 		w.guard.down, w.guard.open, w.guard.failures = false, false, 0
-	case plugin.GuardHealth, plugin.Back, plugin.PhaseChanged, plugin.Stale, plugin.Violation:
+	case plugin.GuardHealth, plugin.Back, plugin.PhaseChanged, plugin.Stale, plugin.Violation, plugin.Swapped, plugin.ReplaceFailed:
 	}
 	return nil
 }

@@ -221,7 +221,11 @@ func (n *node) cleanup() {
 		_ = n.conn.Close()
 	}
 	n.stop(syscall.SIGTERM)
-	if left := leftovers(n.dir); len(left) > 0 && !n.killed && !n.t.Failed() {
+	left := leftovers(n.dir)
+	for end := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(end); left = leftovers(n.dir) { // a shim ends after containerd has been told
+		<-time.After(10 * time.Millisecond)
+	}
+	if len(left) > 0 && !n.killed && !n.t.Failed() {
 		n.t.Errorf("left after all pods were removed and containerd ended:\n%s", strings.Join(left, "\n"))
 	}
 	if err := sweep(n.dir); err != nil {

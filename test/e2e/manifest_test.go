@@ -52,6 +52,10 @@ func (m manifest) String() string {
 	if restart == "" {
 		restart = "{backoff: 100ms}"
 	}
+	restart = "restart: " + restart
+	if m.attached {
+		restart = "" // its process is not the supervisor's
+	}
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: %s}
@@ -61,7 +65,7 @@ spec:
   %s
   %s
   selector: %s
-  restart: %s
+  %s
 %s
 ---
 `, m.name, team, m.index, start, config, selector, restart, m.extra)
