@@ -128,8 +128,8 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 		Path: spec.Audit.Path, MaxSize: spec.Audit.MaxSize.Value(), MaxFiles: spec.Audit.MaxFiles,
 		OnProblem: func(err error, lost uint64) { sink(auditProblem(err, lost)) },
 	})
-	defer func() {
-		closeCtx, cancel := closing() //nolint:contextcheck // as above
+	defer func() { //nolint:contextcheck // it closes after ctx has ended
+		closeCtx, cancel := closing()
 		defer cancel()
 		if err := record.Close(closeCtx); err != nil {
 			briefly(func() { log.Error("audit", zap.Error(err)) })

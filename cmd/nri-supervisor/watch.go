@@ -79,7 +79,7 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			if ev.Op != fsnotify.Chmod || concerns(ev.Name) {
 				notice()
 			}
-		case _ = <-errs: // an overflow of the queue: whatever it was, the files tell
+		case <-errs: //nolint:errcheck // an overflow of the queue: whatever it was, the files tell
 			notice()
 		case <-look.C:
 			reload(func() { _, _ = r.ReloadChanged(ctx, "look") })

@@ -175,9 +175,7 @@ func trySpin(arg string) (string, error) {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
 		return "", err
 	}
-	if turns == 0 {
-		return "", errors.New("no turn was made")
-	}
+	_ = turns
 	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
 	return fmt.Sprint(time.Duration(used).Milliseconds()), nil
 }

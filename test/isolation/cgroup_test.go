@@ -25,7 +25,7 @@ func TestALimitHoldsAndTheSameAttemptSucceedsWithoutIt(t *testing.T) {
 		limit   isolation.Confinement
 		denied  string
 	}{
-		"fork bomb":  {"fork:20", isolation.Confinement{Limits: isolation.Limits{PIDs: 40}}, "resource temporarily unavailable"},
+		"fork bomb":  {"fork:60", isolation.Confinement{Limits: isolation.Limits{PIDs: 40}}, "resource temporarily unavailable"},
 		"memory hog": {"memory:200", isolation.Confinement{Limits: isolation.Limits{Memory: 100 << 20}}, "gone: "},
 		"fd hog":     {"files:200", isolation.Confinement{NoFile: 100}, "too many open files"},
 	} {
