@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -54,13 +56,30 @@ func listenAt(ctx context.Context, path string, uids []uint32) (*attachSocket, e
 	if onlyOurs(uids) {
 		mode = ownSocketMode
 	}
-	if err := os.Chmod(path, mode); err != nil {
+	if err := chmodSocket(path, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("set the mode of %q: %w", path, causeOf(err)), l.Close())
 	}
 	if s.info, err = os.Lstat(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("look at %q: %w", path, causeOf(err)), l.Close())
 	}
 	return s, nil
+}
+
+// chmodSocket sets the mode of the socket at path, and of nothing else: whoever can write to the folder may have put a link there.
+func chmodSocket(path string, mode fs.FileMode) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return errors.New("it is no socket any more: who else can write to its folder?")
+	}
+	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode)
 }
 
 // Close stops listening and removes the file, unless somebody else has put another in its place. The folder stays.

@@ -26,13 +26,15 @@ type visit struct {
 	key   string
 	until time.Time // by then the runtime must have its answer
 
-	quiet   []*host            // whose missing work is recorded already
-	earlier setFields          // what the plugins asked so far have set
-	outside bool               // validators judge in a request of their own
-	owners  *api.OwningPlugins // with outside: who set what
-	need    map[string]string  // plugins that must succeed, and what requires it
-	failing atomic.Bool        // some plugin's failure makes the request fail
-	notes   notes              // what is to be told of it
+	quiet   []*host   // whose missing work is recorded already
+	earlier setFields // what the plugins asked so far have set
+	// together are the places of plugins that are called at once with others.
+	together map[int]bool
+	outside  bool               // validators judge in a request of their own
+	owners   *api.OwningPlugins // with outside: who set what
+	need     map[string]string  // plugins that must succeed, and what requires it
+	failing  atomic.Bool        // some plugin's failure makes the request fail
+	notes    notes              // what is to be told of it
 }
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {

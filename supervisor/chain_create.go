@@ -49,7 +49,24 @@ func (v *visit) parts(sel []selected) ([]*part, []merge.Member) {
 			Name: s.h.name, Index: s.h.policy().Index, Parallel: s.h.policy().Spec.Parallel, Validates: validates,
 		})
 	}
+	v.together = together(members)
 	return parts, members
+}
+
+// together returns the places of members that are called at once: those of an index of which all are parallel.
+func together(members []merge.Member) map[int]bool {
+	parallel, n := map[string]bool{}, map[string]int{}
+	for _, m := range members {
+		parallel[m.Index] = m.Parallel && (n[m.Index] == 0 || parallel[m.Index])
+		n[m.Index]++
+	}
+	out := map[int]bool{}
+	for i, m := range members {
+		if parallel[m.Index] && n[m.Index] > 1 {
+			out[i] = true
+		}
+	}
+	return out
 }
 
 // fails remembers that the request will end with an error, so that no further plugin is asked.

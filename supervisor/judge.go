@@ -115,7 +115,7 @@ func (h *host) judgeCreate(v *visit, place int) func(any, error) verdict {
 		if bad != nil {
 			return *bad
 		}
-		if !h.policy().MayOverride() {
+		if !h.policy().MayOverride() && !v.together[place] { // those called at once are judged in order when all have answered
 			if d := v.earlier.removedBy(place, rpl.GetAdjust()); len(d) > 0 {
 				return forbidden(d)
 			}

@@ -88,7 +88,7 @@ func (m *Machine) syncNext() {
 	m.emit(Synchronize{Inc: n.inc, Sync: n.sync, Configure: !n.configured})
 }
 
-// holdOver lets the calls that wait through to the incarnation in service: the round is lost.
+// holdOver lets the calls that wait through to the incarnation in service: if there are any, the round is lost.
 func (m *Machine) holdOver(t Timer) bool {
 	n := m.life.next
 	if n == nil || n.inc != t.Inc || !n.held || n.holdSeq != t.Seq {
@@ -96,7 +96,6 @@ func (m *Machine) holdOver(t Timer) bool {
 	}
 	n.held = false
 	if n.syncing {
-		n.dirty = true
 		m.pump()
 		return true
 	}

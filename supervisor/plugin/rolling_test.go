@@ -121,6 +121,18 @@ func TestASuccessorTakesOverAfterARoundInWhichNothingHappened(t *testing.T) {
 	}
 }
 
+func TestASuccessorThatIsSynchronizedSlowlyTakesOverIfNothingHappenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRolling(t, false)
+	r.step(plugin.Replace{})
+	r.step(plugin.Launched{Inc: 2})
+	r.want("synchronize #2")
+	r.timer(plugin.Hold) // calls would wait no longer, but there are none
+	r.wantNot("stop-process")
+	r.step(plugin.Synced{Inc: 2, Sync: 2, Mask: api.ValidEvents})
+	r.want("swapped #1 #2", "stop-process #1")
+}
+
 func TestCallsDoNotWaitForASuccessorForLong(t *testing.T) {
 	t.Parallel()
 	r := newRolling(t, false) // a stock plugin, which is told the state once
