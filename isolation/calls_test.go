@@ -65,7 +65,7 @@ func TestALateReplyIsSeenByACallWithDeadline(t *testing.T) {
 	if err := syscall.Kill(i.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "process is stopped", func() bool { return processState(i.PID()) == "T" })
+	eventually(t, "process is stopped", func() bool { return stopped(i.PID()) })
 	type result struct {
 		reply *api.CreateContainerResponse
 		err   error
@@ -99,7 +99,7 @@ func TestACallToAPluginThatDoesNotReadEndsWithTheConnection(t *testing.T) {
 	if err := syscall.Kill(i.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "process is stopped", func() bool { return processState(i.PID()) == "T" })
+	eventually(t, "process is stopped", func() bool { return stopped(i.PID()) })
 	req := &api.CreateContainerRequest{Pod: &api.PodSandbox{Id: "p", Annotations: map[string]string{"big": strings.Repeat("x", 3<<20)}}}
 	began := time.Now()
 	_, err := i.Plugin().CreateContainer(isolation.WithDeadline(t.Context(), began.Add(time.Hour)), req)

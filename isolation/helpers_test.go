@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,8 +183,17 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // processState is the state letter of a process, or empty if there is no such process.
-func processState(pid int) string {
-	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
+func processState(pid int) string { return stateIn(filepath.Join("/proc", fmt.Sprint(pid), "stat")) }
+
+// stopped reports whether each thread of a process has stopped: one that has not can still answer.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(filepath.Join("/proc", fmt.Sprint(pid), "task", "*", "stat"))
+	return err == nil && len(threads) > 0 && !slices.ContainsFunc(threads, func(stat string) bool { return stateIn(stat) != "T" })
+}
+
+// stateIn is the state letter in the stat file of a process or of one of its threads.
+func stateIn(stat string) string {
+	data, err := os.ReadFile(stat)
 	if err != nil {
 		return ""
 	}

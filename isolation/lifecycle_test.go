@@ -54,7 +54,7 @@ func TestAStoppedProcessIsEndedInBoundedTime(t *testing.T) {
 				if err := syscall.Kill(i.PID(), syscall.SIGSTOP); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "process is stopped", func() bool { return processState(i.PID()) == "T" })
+				eventually(t, "process is stopped", func() bool { return stopped(i.PID()) })
 				began := time.Now()
 				exit := end(i)
 				if took := time.Since(began); took > 10*time.Second {

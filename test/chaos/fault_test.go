@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
 // fault is one way of failing.
@@ -33,8 +35,13 @@ func one(actions ...string) []sick { return []sick{{name: "sick", actions: actio
 // hasty is a sick plugin that takes long while the fault lasts.
 func hasty(actions ...string) []sick { return []sick{{name: "sick", actions: actions, hasty: true}} }
 
-func killed(w *world)  { w.signal(unix.SIGKILL) }
-func stopped(w *world) { w.signal(unix.SIGSTOP) }
+func killed(w *world) { w.signal(unix.SIGKILL) }
+func stopped(w *world) {
+	w.t.Helper()
+	for _, name := range w.sick {
+		harness.Freeze(w.t, w.sup.PluginPID(name))
+	}
+}
 
 // signal sends a signal to each sick plugin.
 func (w *world) signal(s unix.Signal) {

@@ -50,7 +50,7 @@ func trials() []trial {
 			}
 		}, true},
 		{"hung (SIGSTOP)", func(o *own) {
-			o.signal(unix.SIGSTOP)
+			harness.Freeze(o.t, o.sup.PluginPID("yours"))
 			for range 5 {
 				o.pod()
 			}

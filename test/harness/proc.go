@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -78,6 +79,27 @@ func Alive(pid int) bool {
 	return st != "" && st != "Z"
 }
 
+// Freeze stops a process with SIGSTOP and returns when each of its threads has stopped; a signal that was only sent may leave it time for one more answer.
+// A process that is gone meanwhile counts as stopped.
+func Freeze(tb testing.TB, pid int) {
+	tb.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		tb.Fatal(err)
+	}
+	Eventually(tb, fmt.Sprintf("process %d to be stopped", pid), func() bool {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, task := range tasks {
+			if st, _ := stateIn(task); st != "T" && st != "Z" && st != "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func sockets(tb testing.TB, dir string) []string {
 	tb.Helper()
 	var out []string
@@ -122,7 +144,12 @@ func pids(tb testing.TB) []int {
 
 // processState returns the state and the parent of a process, as proc(5) has them in stat: after the name, which is in parentheses and may contain some.
 func processState(pid int) (state string, parent int) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return stateIn(fmt.Sprintf("/proc/%d/stat", pid))
+}
+
+// stateIn is processState for the stat file of a process or of one of its threads.
+func stateIn(stat string) (state string, parent int) {
+	data, err := os.ReadFile(stat)
 	if err != nil {
 		return "", 0
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -199,9 +198,7 @@ func TestAnAttachedPluginThatHangsLosesItsConnection(t *testing.T) {
 	socket := filepath.Join(sup.Dir, "run", "attach", "ds", "nri.sock")
 	hung := dial(t, socket, "ds", "30")
 	sup.Ready(1, "ds")
-	if err := hung.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Freeze(t, hung.cmd.Process.Pid)
 	if got := attachedEnv(t, rt, p, "hung"); got != "" {
 		t.Errorf("PROBE is %q", got)
 	}

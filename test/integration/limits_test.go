@@ -227,9 +227,7 @@ func TestStoppingTakesTenSecondsAtMostWhateverThePluginsDo(t *testing.T) {
 	sup := start(t, rt, teams,
 		chaosPlugin(t, "stopped", "10", "", "")+chaosPlugin(t, "hangs", "20", `, faults: [{event: CreateContainer, action: hang}]`, "  timeouts: {default: 100ms}\n  overdueAfter: 1h")+
 			chaosPlugin(t, "deaf", "30", `, faults: [{event: Shutdown, action: hang}]`, "")+spawner.manifest("40", "", ""), "stopped", "hangs", "deaf", "spawner")
-	if err := syscall.Kill(sup.PluginPID("stopped"), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	harness.Freeze(t, sup.PluginPID("stopped"))
 	created(t, rt, harness.Pod("default", "a", "chaos", "hangs"))
 	fork := harness.Pod("default", "b", "probe", "spawner")
 	fork.Annotations["probe/spawn.CreateContainer"] = "yes"

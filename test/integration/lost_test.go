@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -148,9 +147,7 @@ func TestARuntimeIsNotKeptWaitingByPluginsThatStandStill(t *testing.T) {
 		return len(children) == len(names)
 	})
 	for _, pid := range children {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Freeze(t, pid)
 	}
 	// Close to what one message can hold; all of it is for plugins that do not read.
 	for i := range 3 {
