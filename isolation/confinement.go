@@ -42,6 +42,8 @@ type Confinement struct {
 	// NoFile is the number of files that each process may have open, soft and hard limit. 0: a soft limit of 1024, as
 	// systemd has it, below the inherited hard one.
 	NoFile uint64
+	// RLimits are further limits of each process, each resource at most once.
+	RLimits []RLimit
 	// OOMScore is added to the supervisor's own oom_score_adj, so that the plugin is the first to go. 0 to 1000.
 	OOMScore int
 
@@ -90,6 +92,9 @@ func (c *Confinement) check(h *Host) error {
 		if _, err := parseCapabilities(names); err != nil {
 			return err
 		}
+	}
+	if err := c.checkRLimits(); err != nil {
+		return err
 	}
 	for _, path := range slices.Concat(c.Hide, c.PrivateTmp, c.Protect, c.ReadOnly, c.ReadWrite) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {

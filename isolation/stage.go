@@ -32,6 +32,8 @@ type order struct {
 	Join []string
 	// NoFile is the limit of open files, 0 for the default.
 	NoFile uint64
+	// RLimits are further limits.
+	RLimits []RLimit
 	// OOMScore is the value of oom_score_adj.
 	OOMScore int
 	// Dir is the incarnation's directory.
@@ -145,7 +147,7 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 	}
 	o := order{
 		Path: i.spec.Path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env), Script: bin.script,
-		Parent: os.Getpid(), NoFile: c.NoFile, OOMScore: oomScore(c.OOMScore), Dir: i.dir.path, Optional: map[Part]bool{},
+		Parent: os.Getpid(), NoFile: c.NoFile, RLimits: c.RLimits, OOMScore: oomScore(c.OOMScore), Dir: i.dir.path, Optional: map[Part]bool{},
 		User: i.user, CutCapabilities: c.CutCapabilities, Capabilities: uint64(granted), Required: uint64(required),
 		NoNewPrivs: c.NoNewPrivs || c.Seccomp || c.Shield || c.ConfineFiles, Seccomp: c.Seccomp,
 		Shield: c.Shield && !granted.has(unix.CAP_SYS_ADMIN), NoNetwork: c.NoNetwork,

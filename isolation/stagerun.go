@@ -177,7 +177,7 @@ func (s *stageProcess) limit() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("switch core dumps off: %w", err)
 	}
-	return nil
+	return s.raiseLimits()
 }
 
 // bindToParent lets the plugin die with the supervisor. The signal is a thread's and is cleared by a change of credentials, so
@@ -198,6 +198,9 @@ func (s *stageProcess) execute() error {
 	env, err2 := syscall.SlicePtrFromStrings(s.Env)
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("execute %q: %w", s.Path, err)
+	}
+	if err := s.lowerLimits(); err != nil {
+		return err
 	}
 	err := execFile(stageBinary, s.Path, s.Script, args, env)
 	switch {

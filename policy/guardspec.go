@@ -146,6 +146,47 @@ type ResourceLimits struct {
 	PIDs *resource.Quantity `json:"pids,omitempty"`
 	// NoFile is the number of open files.
 	NoFile *resource.Quantity `json:"nofile,omitempty"`
+	// AS is the address space of each process in bytes. A Go program reserves more than 1Gi that it does not use: bound its memory instead.
+	AS *resource.Quantity `json:"as,omitempty"`
+	// Data is the heap, the data and the private mappings of each process in bytes.
+	Data *resource.Quantity `json:"data,omitempty"`
+	// FSize is the size of each file that is written, in bytes.
+	FSize *resource.Quantity `json:"fsize,omitempty"`
+	// MemLock is the memory that each process may lock, in bytes.
+	MemLock *resource.Quantity `json:"memlock,omitempty"`
+	// MsgQueue is the size of all POSIX message queues of the plugin's user, in bytes.
+	MsgQueue *resource.Quantity `json:"msgqueue,omitempty"`
+	// NProc is the number of processes and threads of the plugin's user. It needs a user other than root, whom the kernel exempts; pids bounds any plugin.
+	NProc *resource.Quantity `json:"nproc,omitempty"`
+	// SigPending is the number of queued signals of the plugin's user.
+	SigPending *resource.Quantity `json:"sigpending,omitempty"`
+	// Stack is the stack of each process in bytes.
+	Stack *resource.Quantity `json:"stack,omitempty"`
+}
+
+// RLimit is a limit that the kernel keeps for each process, by its name in manifests; setrlimit(2) describes each.
+type RLimit struct {
+	// Name is the field of ResourceLimits.
+	Name string
+	// Limit is the field itself.
+	Limit **resource.Quantity
+	// Least is the smallest value with which a plugin can come up.
+	Least int64
+}
+
+// RLimits lists the limits that the kernel keeps for each process, those left out as well.
+func (l *ResourceLimits) RLimits() []RLimit {
+	return []RLimit{
+		{"nofile", &l.NoFile, minNoFile},
+		{"as", &l.AS, minMemory},
+		{"data", &l.Data, minMemory},
+		{"fsize", &l.FSize, 0},
+		{"memlock", &l.MemLock, 0},
+		{"msgqueue", &l.MsgQueue, 0},
+		{"nproc", &l.NProc, minPIDs},
+		{"sigpending", &l.SigPending, 0},
+		{"stack", &l.Stack, minStack},
+	}
 }
 
 // SandboxSpec confines a plugin's process: a profile and overrides of it.

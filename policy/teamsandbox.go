@@ -19,11 +19,17 @@ func (d *document) applySandbox(p *Plugin, team *teamCeiling, setting func(field
 		d.applyProfile(p, least, setting("minimumProfile"))
 	}
 	own, most := &p.Spec.Resources.Limits, team.Resources.Limits
-	for _, l := range []struct {
+	type bound struct {
 		name string
 		own  **resource.Quantity
 		most *resource.Quantity
-	}{{"memory", &own.Memory, most.Memory}, {"cpu", &own.CPU, most.CPU}, {"pids", &own.PIDs, most.PIDs}, {"nofile", &own.NoFile, most.NoFile}} {
+	}
+	bounds := []bound{{"memory", &own.Memory, most.Memory}, {"cpu", &own.CPU, most.CPU}, {"pids", &own.PIDs, most.PIDs}}
+	ceilings := most.RLimits()
+	for i, r := range own.RLimits() {
+		bounds = append(bounds, bound{r.Name, r.Limit, *ceilings[i].Limit})
+	}
+	for _, l := range bounds {
 		if l.most == nil || *l.own != nil && (*l.own).Cmp(*l.most) <= 0 {
 			continue
 		}
@@ -32,6 +38,9 @@ func (d *document) applySandbox(p *Plugin, team *teamCeiling, setting func(field
 		}
 		limit := l.most.DeepCopy()
 		*l.own = &limit
+		if l.name == "nproc" && isRoot(&p.Spec.Sandbox) {
+			d.errorf("spec.sandbox.user", "give the plugin a user, or change "+setting("resources.limits.nproc"), "team %s bounds nproc, and the kernel does not bound the processes of root", p.Team)
+		}
 	}
 }
 

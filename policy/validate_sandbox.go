@@ -30,6 +30,8 @@ const (
 	minPIDs   = 16
 	minNoFile = 32
 	minCPU    = 10 // thousandths of a core
+	// minStack holds the arguments and the environment, which may take a quarter of it, execve(2).
+	minStack = 512 << 10
 )
 
 // validateSandbox checks the limits and the confinement of a plugin's process.
@@ -44,7 +46,15 @@ func (d *document) validateSandbox(path string, s *PluginSpec) {
 	atLeast("memory", l.Memory, minMemory, func() int64 { return l.Memory.Value() }, "16Mi")
 	atLeast("cpu", l.CPU, minCPU, func() int64 { return l.CPU.MilliValue() }, "10m")
 	atLeast("pids", l.PIDs, minPIDs, func() int64 { return l.PIDs.Value() }, "16")
-	atLeast("nofile", l.NoFile, minNoFile, func() int64 { return l.NoFile.Value() }, "32")
+	for _, r := range l.RLimits() {
+		atLeast(r.Name, *r.Limit, r.Least, func() int64 { return (*r.Limit).Value() }, leastText(r.Least))
+	}
+	if at := limits + ".nproc"; l.NProc != nil && !d.failedUnder(at) && (isRoot(&s.Sandbox) || s.Sandbox.adds("SYS_ADMIN", "SYS_RESOURCE")) {
+		d.errorf(at, "write pids, which bounds any plugin, or give it a user: sandbox: {user: NAME}", "the kernel does not bound the processes of root, of SYS_ADMIN and of SYS_RESOURCE")
+	}
+	if at := limits + ".memlock"; l.MemLock != nil && !d.failedUnder(at) && (s.Sandbox.adds("IPC_LOCK") || isRoot(&s.Sandbox) && s.Sandbox.Profile == ProfileNone) {
+		d.errorf(at, "write memory, which bounds any plugin, or choose a profile and do not add IPC_LOCK", "the kernel does not bound what a plugin with IPC_LOCK locks")
+	}
 	box := path + ".sandbox."
 	d.checkAccount(box+"user", s.Sandbox.User)
 	d.checkAccount(box+"group", s.Sandbox.Group)
@@ -61,6 +71,27 @@ func (d *document) validateSandbox(path string, s *PluginSpec) {
 	if s.Sandbox.Profile == ProfileNone {
 		d.refuseWithoutProfile(box, &s.Sandbox)
 	}
+}
+
+// leastText is a number of bytes, files or processes as a manifest would write it.
+func leastText(n int64) string {
+	if n == 0 {
+		return "0"
+	}
+	return resource.NewQuantity(n, resource.BinarySI).String()
+}
+
+// isRoot tells whether the plugin runs as root, if the supervisor does.
+func isRoot(s *SandboxSpec) bool {
+	if s.User != "" {
+		return s.User == "0" || s.User == "root"
+	}
+	return s.Profile != ProfileStrict
+}
+
+// adds tells whether the manifest adds one of the capabilities.
+func (s *SandboxSpec) adds(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(s.Capabilities.Add, n) })
 }
 
 // refuseWithoutProfile refuses settings that change a profile where there is none: ignoring them would be weaker than they read.

@@ -62,7 +62,8 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 		out = isolation.Strict(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten
 	}
-	out.Limits, out.NoFile = limits(p), noFile(p)
+	out.Limits = limits(p)
+	out.NoFile, out.RLimits = rlimits(p)
 	who, err := lookUpUser(s)
 	if err != nil {
 		return out, err
@@ -113,11 +114,20 @@ func limits(p *policy.Plugin) isolation.Limits {
 	return out
 }
 
-func noFile(p *policy.Plugin) uint64 {
-	if q := p.Spec.Resources.Limits.NoFile; q != nil {
-		return uint64(max(q.Value(), 0))
+// rlimits are the limits of each process. That of open files is a field of its own, since it has a default.
+func rlimits(p *policy.Plugin) (noFile uint64, others []isolation.RLimit) {
+	for _, l := range p.Spec.Resources.Limits.RLimits() {
+		if *l.Limit == nil {
+			continue
+		}
+		value := uint64(max((*l.Limit).Value(), 0)) //nolint:gosec // not below zero
+		if l.Name == "nofile" {
+			noFile = value
+			continue
+		}
+		others = append(others, isolation.RLimit{Resource: isolation.Resource(l.Name), Value: value})
 	}
-	return 0
+	return noFile, others
 }
 
 // adjustCapabilities applies drop, and then add.

@@ -139,7 +139,23 @@ func freedoms(c *isolation.Confinement) []freedom {
 		limit("memory", "memory", c.Limits.Memory, "128Mi"),
 		limit("processor", "cpu", c.Limits.CPU, "500m"),
 		limit("processes", "pids", c.Limits.PIDs, `64`),
+		{What: "limits of each process", May: perProcess(c), Exposure: sealed},
 	}
+}
+
+// perProcess are the limits of setrlimit(2).
+func perProcess(c *isolation.Confinement) string {
+	out := []string{"core 0"}
+	switch {
+	case c.NoFile > 0:
+		out = append(out, fmt.Sprintf("nofile %d", c.NoFile))
+	case len(c.Hide) > 0: // confined at all
+		out = append(out, "nofile 1024, can be raised")
+	}
+	for _, l := range c.RLimits {
+		out = append(out, fmt.Sprintf("%s %d", l.Resource, l.Value))
+	}
+	return strings.Join(out, ", ")
 }
 
 func listed(paths []string) string {

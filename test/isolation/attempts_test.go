@@ -28,6 +28,7 @@ func attempts() map[string]func(arg string) (string, error) {
 		"memory":   tryMemory,
 		"files":    tryFiles,
 		"rlimit":   tryRlimit,
+		"lock":     tryLock,
 		"spin":     trySpin,
 		"cgroups":  func(string) (string, error) { return readOwn("/proc/self/cgroup") },
 		"oomscore": func(string) (string, error) { return readOwn("/proc/self/oom_score_adj") },
@@ -156,6 +157,19 @@ func tryRlimit(arg string) (string, error) {
 		return "", err
 	}
 	return "", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n})
+}
+
+// tryLock locks that many KiB of memory.
+func tryLock(arg string) (string, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil {
+		return "", err
+	}
+	mem, err := unix.Mmap(-1, 0, n<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return "", err
+	}
+	return "", errors.Join(unix.Mlock(mem), unix.Munmap(mem))
 }
 
 // trySpin uses the processor for that long and returns how much of it it got, in milliseconds.
