@@ -143,6 +143,14 @@ e2e: ## beside a real containerd that creates real containers; needs root, build
 TARGETS += e2e
 endif
 
+ifneq ($(wildcard test/ui/*_test.go),)
+.PHONY: e2e-ui
+e2e-ui: ## the status page in a real Chromium, which is installed if it is not there; pictures in test/ui/artefacts
+	$(call stage,chromium,command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } </dev/null >/dev/null)
+	$(call stage,e2e-ui,$(GO) test -C test/ui -buildvcs=false -count=1 -shuffle=on -timeout=$(TEST_TIMEOUT) .)
+TARGETS += e2e-ui
+endif
+
 .PHONY: isolation
 isolation: ## hostile plugins against their confinement, as root
 	$(call stage,isolation,$(GO_TEST) -count=1 -tags $(ROOT) ./test/isolation)

@@ -35,6 +35,8 @@ type View struct {
 	Level   Level  `json:"level"`
 	// Judged are the plugins, the ones in trouble first.
 	Judged []Judgement `json:"judged"`
+	// Reasons says in words what each reason means for which a container runs without a plugin's work.
+	Reasons map[string]string `json:"reasons"`
 }
 
 type page struct {
@@ -104,7 +106,7 @@ func (p *page) status() ([]byte, error) {
 
 // NewView judges an overview.
 func NewView(o supervisor.Overview, node string) View {
-	v := View{Overview: o, Node: node}
+	v := View{Overview: o, Node: node, Reasons: reasonTexts()}
 	v.Judged = judge(o)
 	v.Level, v.Verdict = verdict(o, v.Judged)
 	return v

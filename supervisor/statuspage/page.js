@@ -64,10 +64,19 @@ function plot(points, now) {
 const cell = (label, cls, ...children) => make("td", { "data-label": label, class: cls }, make("span", {}, ...children));
 const chip = (level, text) => make("span", { class: "chip", "data-level": level }, text);
 
+// because is a reason as metrics and the command line name it, and in words.
+const because = (reason) => reason + (latest.reasons[reason] ? " – " + latest.reasons[reason] : "");
+
+// failure is the latest decision in which the plugin's work was lost, and the plugin said or did something about it.
+function failure(p, decisions) {
+  const d = decisions.findLast((d) => d.plugin === p.name && d.reason && d.detail);
+  return d && d.event + (d.pod ? " of " + d.namespace + "/" + d.pod + (d.container ? " (" + d.container + ")" : "") : "") + ": " + d.reason + ", " + d.detail;
+}
+
 function affected(p, missed, total) {
   const mine = missed.filter((m) => m.plugin === p.name);
   if (!p.missed) return "no living container runs without its work";
-  const shown = mine.slice(0, 5).map((m) => make("li", {}, m.namespace + "/" + m.pod + " (" + m.container + "): " + m.reason));
+  const shown = mine.slice(0, 5).map((m) => make("li", {}, m.namespace + "/" + m.pod + " (" + m.container + "): " + because(m.reason)));
   if (p.missed > shown.length) shown.push(make("li", {}, "and " + (p.missed - shown.length) + " more: ", make("code", {}, "nri-supervisor missed --plugin " + p.name)));
   return make("span", {}, many(p.missed, "container runs", "containers run") + " without its work:", make("ul", {}, ...shown));
 }
@@ -77,7 +86,9 @@ function card(p, j, v, now) {
   const row = (term, ...what) => list.push(make("dt", {}, term), make("dd", {}, ...what));
   row("Team", p.team || "unknown", p.contact ? " – ask " + p.contact : "");
   row("Why", make("strong", {}, j.why));
-  if (p.lastError) row("Last error", p.lastError);
+  const failed = j.level === "broken" && failure(p, v.decisions);
+  if (failed) row("Last failure", failed);
+  if (p.lastError && !(failed && failed.endsWith(p.lastError))) row("Last error", p.lastError);
   row("Since", clock(j.since) + " (" + age(now - j.since) + ")");
   if (j.level !== "off" || p.missed) row("Affected", affected(p, v.missedContainers, v.missedTotal));
   if (j.try) row("Next", make("code", {}, j.try));
@@ -92,6 +103,9 @@ function row(p, j, v, now) {
     cell("Latency", "", plot(v.latency[p.name], now)), cell("Selected", "num", v.selected[p.name] || 0),
     cell("Missed", p.missed ? "num strong" : "num", p.missed), cell("Restarts", "num", p.restarts), cell("Last error", "error", p.lastError || "none"));
 }
+
+// shownDecisions is how many are shown, of those that the page is told; on a phone each is a block of its own.
+const shownDecisions = 20;
 
 const actions = {
   allowed: "changed it", ignored: "went on without it", failed: "failed the request", refused: "refused it", overruled: "refused it, overruled",
@@ -123,7 +137,9 @@ function render() {
   if (h.textContent !== marks[v.level] + " " + v.verdict) h.textContent = marks[v.level] + " " + v.verdict;
   h.dataset.level = v.level;
   byId("facts").textContent = facts(v, now);
-  show("problems", (v.config.problems || []).map((p) => make("li", {}, p)));
+  const problems = v.config.problems || [];
+  byId("problems-section").hidden = problems.length === 0;
+  show("problems", problems.map((p) => make("li", p.includes(": warning: ") ? {} : { class: "severe" }, p)));
   const plugins = new Map((v.plugins || []).map((p) => [p.name, p]));
   const trouble = v.judged.filter((j) => j.level === "broken" || j.level === "off");
   byId("trouble-section").hidden = trouble.length === 0;
@@ -136,10 +152,10 @@ function render() {
   byId("missed-none").hidden = v.missedTotal > 0;
   byId("missed-table").hidden = v.missedTotal === 0;
   show("missed", v.missedContainers.map((m) => make("tr", {}, cell("Pod", "", m.namespace + "/" + m.pod), cell("Container", "", m.container),
-    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "strong", m.reason), cell("Since", "", clock(m.at)))));
+    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "", make("strong", {}, m.reason), latest.reasons[m.reason] ? " – " + latest.reasons[m.reason] : ""), cell("Since", "", clock(m.at)))));
   byId("decisions-none").hidden = v.decisions.length > 0;
   byId("decisions-table").hidden = v.decisions.length === 0;
-  show("decisions", v.decisions.toReversed().map(decision));
+  show("decisions", v.decisions.slice(-shownDecisions).reverse().map(decision));
 }
 
 let answered = Date.now();

@@ -159,3 +159,25 @@ func TestALostRuntimeComesBeforeEverything(t *testing.T) {
 		t.Errorf("it says %+v", v)
 	}
 }
+
+func TestEveryReasonForMissingWorkIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	want := map[string]bool{"supervisor_down": true, "before_install": true}
+	for _, r := range breaker.Reasons() {
+		want[r.String()] = true
+	}
+	for _, o := range breaker.Outcomes() {
+		want[o.String()] = o != breaker.OutcomeSuccess
+	}
+	texts := statuspage.NewView(connected(), "n1").Reasons
+	for reason, missing := range want {
+		if text := texts[reason]; missing != (text != "") || strings.Contains(text, "_") {
+			t.Errorf("%s is %q", reason, text)
+		}
+	}
+	for reason := range texts {
+		if !want[reason] {
+			t.Errorf("%s is no reason", reason)
+		}
+	}
+}

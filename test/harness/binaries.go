@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -53,6 +54,16 @@ func Probe(tb testing.TB) string {
 	return build(tb, "test/harness/probe")
 }
 
+// root is the folder of the repository. A test in a module of its own builds the programs by the versions in the repository's go.mod all the same.
+func root(tb testing.TB) string {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		tb.Fatalf("find the folder of %s: %v", module, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func build(tb testing.TB, pkg string) string {
 	tb.Helper()
 	programs.mu.Lock()
@@ -76,6 +87,7 @@ func build(tb testing.TB, pkg string) string {
 		args = append(args, "-race")
 	}
 	cmd := exec.CommandContext(tb.Context(), "go", append(args, module+"/"+pkg)...)
+	cmd.Dir = root(tb)
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("build %s: %v\n%s", pkg, err, msg)
 	}
