@@ -139,7 +139,7 @@ function render() {
   byId("facts").textContent = facts(v, now);
   const problems = v.config.problems || [];
   byId("problems-section").hidden = problems.length === 0;
-  show("problems", problems.map((p) => make("li", p.includes(": warning: ") ? {} : { class: "severe" }, p)));
+  show("problems", problems.map((p) => make("li", /(^|: )warning: /.test(p) ? {} : { class: "severe" }, p)));
   const plugins = new Map((v.plugins || []).map((p) => [p.name, p]));
   const trouble = v.judged.filter((j) => j.level === "broken" || j.level === "off");
   byId("trouble-section").hidden = trouble.length === 0;

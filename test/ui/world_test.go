@@ -29,7 +29,7 @@ const teams = `
     security: {contact: "#security"}
 `
 
-// A plugin that was killed waits for ten minutes, so that what a test looks at stays; somebody who restarts it by hand does not wait.
+// The timeouts are longer than a healthy plugin ever takes. A plugin that was killed waits for ten minutes, so that what a test looks at stays; somebody who restarts it by hand does not wait.
 const manifests = `apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
 metadata: {name: netpol}
@@ -38,6 +38,7 @@ spec:
   index: "20"
   exec: {path: %[1]q}
   config: {env: {POLICY: "on"}}
+  timeouts: {default: 1s}
   selector: {}
 ---
 apiVersion: nri-supervisor.dev/v1alpha1
@@ -49,8 +50,8 @@ spec:
   exec: {path: %[2]q}
   config: {faults: [{event: CreateContainer, action: hang, whileFile: %[3]q}]}
   selector: {namespaces: {include: ["ml-*"]}}
-  timeouts: {default: 300ms}
-  overdueAfter: 600ms
+  timeouts: {default: 1s}
+  overdueAfter: 1500ms
   restart: {backoff: 10m, maxBackoff: 10m}
 ---
 apiVersion: nri-supervisor.dev/v1alpha1
@@ -61,6 +62,7 @@ spec:
   index: "60"
   exec: {path: %[2]q}
   config: {faults: [{event: CreateContainer, action: %[4]q, annotation: volume=broken}]}
+  timeouts: {default: 1s}
   selector: {namespaces: {include: [shop]}}
 ---
 apiVersion: nri-supervisor.dev/v1alpha1
@@ -71,6 +73,7 @@ spec:
   index: "80"
   exec: {path: %[1]q}
   config: {annotations: {audited: "yes"}}
+  timeouts: {default: 1s}
   selector: {namespaces: {include: ["ml-*"]}}
 `
 
