@@ -145,15 +145,15 @@ func (v *visit) settle(h *host, r callResult) error { return v.settleAs(v.event,
 
 // settleAs is settle for a result of another request that belongs to the event.
 func (v *visit) settleAs(e api.Event, h *host, r callResult) error {
-	action, err := v.conclude(h, r)
+	action, err := v.conclude(e, h, r)
 	v.note(e, h, r, action)
 	return err
 }
 
-// conclude says what follows from a result.
-func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
+// conclude says what follows from a result of the event e.
+func (v *visit) conclude(e api.Event, h *host, r callResult) (journal.Action, error) {
 	if r.Delivered && r.Outcome == breaker.OutcomeRejected {
-		if err := v.sup.rejection(h, v.event, v.pod, v.name, r.detail); err != nil {
+		if err := v.sup.rejection(h, e, v.pod, v.name, r.detail); err != nil {
 			return journal.ActionRefused, err
 		}
 		return journal.ActionOverruled, nil
@@ -168,13 +168,28 @@ func (v *visit) conclude(h *host, r callResult) (journal.Action, error) {
 	if reason == "" {
 		return journal.ActionAllowed, nil
 	}
-	if !h.policy().Fails(v.event) && v.event != api.Event_CREATE_CONTAINER && v.sup.toldMissed(h, v.ref) {
+	if !h.policy().Fails(e) && v.need[h.name] == "" && v.missedBefore(e, h) {
 		return journal.ActionWithheld, nil
 	}
-	if err := v.sup.fallback(h, v.event, v.pod, v.name, v.need[h.name], reason, r.detail, r.took); err != nil {
+	if err := v.sup.fallback(h, e, v.pod, v.name, v.need[h.name], reason, r.detail, r.took); err != nil {
 		return journal.ActionFailed, err
 	}
 	return journal.ActionIgnored, nil
+}
+
+// missedBefore reports whether it is told already that the plugin's work on the pod or container is missing, so that this is no news.
+func (v *visit) missedBefore(e api.Event, h *host) bool {
+	switch {
+	case e == api.Event_CREATE_CONTAINER:
+		return false
+	case v.event != api.Event_CREATE_CONTAINER:
+		return v.sup.toldMissed(h, v.ref)
+	}
+	v.notes.mu.Lock() // a validator inside a creation
+	defer v.notes.mu.Unlock()
+	return slices.ContainsFunc(v.notes.list, func(d journal.Decision) bool {
+		return d.Plugin == h.name && d.Event == api.Event_CREATE_CONTAINER.PrettyName() && d.Action == journal.ActionIgnored
+	})
 }
 
 // outcomeOptedOut is what is remembered of a plugin that wants to hear no more of a container.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +30,13 @@ type part struct {
 	asked   bool
 	result  callResult
 	err     error // of the request, if this plugin's failure makes it fail
+	// unjudged is why its judgement of the merged adjustment is missing; empty when it is not
+	unjudged string
 
 	lost   []journal.Field // updates that were left out of a reply that counts otherwise
 	lostTo []string        // to whom
+	// lostToTeams are their teams
+	lostToTeams []string
 }
 
 // parts returns the selected plugins that subscribe to the event, as members of a merge.
@@ -182,7 +187,9 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			if o, ok := p.result.reply.(optOut); ok {
 				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
 				if by := v.need[p.h.name]; by != "" {
-					v.fails(p, v.sup.unmet(store.Observed{Ref: v.ref, Pod: v.pod, Container: v.ctr}, p.h.name, by, "it is not interested in this container"))
+					v.fails(p, v.sup.unmet(store.Observed{Ref: v.ref, Pod: v.pod, Container: v.ctr}, unmetRequirement{
+						plugin: p.h.name, by: by, match: journal.MatchOptedOut, why: "it is not interested in this container",
+					}))
 				}
 			}
 		}
@@ -280,7 +287,7 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 	}
 	v.sup.emit(ev)
 	return v.drop(p, verdict{
-		dropped: conflictFields(d.Fields, v.ref.Container), with: ev.With,
+		dropped: v.sup.conflictFields(d.Fields, v.ref.Container), with: ev.With, withTeams: ev.WithTeams,
 		outcome: breaker.OutcomeConflict, detail: d.Cause.String() + " with " + strings.Join(ev.With, ", ") + " over " + strings.Join(ev.Fields, ", "),
 	})
 }
@@ -292,7 +299,7 @@ func (v *visit) drop(p *part, why verdict) error {
 	}
 	p.result = callResult{
 		Result: plugin.Result{Delivered: true, Outcome: why.outcome}, took: p.result.took, detail: why.detail, denials: why.denials,
-		dropped: why.dropped, with: why.with,
+		dropped: why.dropped, with: why.with, withTeams: why.withTeams,
 	}
 	v.fails(p, v.settle(p.h, p.result))
 	return p.err
@@ -332,7 +339,7 @@ func (v *visit) record(parts []*part) string {
 		if _, left := p.result.reply.(optOut); left {
 			w.Outcome = outcomeOptedOut
 		}
-		if r := reasonOf(p.result.Result); r != "" {
+		if r := cmp.Or(reasonOf(p.result.Result), p.unjudged); r != "" {
 			w.Reason, w.Missed = r, true
 			missed = append(missed, p.h.name+"="+r)
 		}

@@ -119,9 +119,9 @@ func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
 		p := parts[u.Member]
 		h := p.h
 		h.met.updates("reply", "conflict")
-		p.lost = append(p.lost, conflictFields(u.Fields, v.ref.Container)...)
+		p.lost = append(p.lost, v.sup.conflictFields(u.Fields, v.ref.Container)...)
 		for _, w := range u.With {
-			p.lostTo = append(p.lostTo, parts[w].h.name)
+			p.lostTo, p.lostToTeams = append(p.lostTo, parts[w].h.name), append(p.lostToTeams, parts[w].h.policy().Team)
 		}
 		v.sup.emit(UpdateFailed{Plugin: h.name, Team: h.policy().Team, ContainerID: u.Update.GetContainerId(), Err: "an earlier plugin updates the same of this container"})
 	}

@@ -27,6 +27,7 @@ func (v *visit) validate(ctx context.Context, p *part, req *api.ValidateContaine
 	if !p.adjusts {
 		p.asked, p.result = true, r
 	}
+	p.unjudged = reasonOf(r.Result)
 	if err := v.settleAs(api.Event_VALIDATE_CONTAINER_ADJUSTMENT, p.h, r); err != nil {
 		v.fails(p, err)
 		return err.Error(), false

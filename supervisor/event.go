@@ -5,6 +5,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
 // Event is something worth a log line. The set is closed.
@@ -134,8 +135,17 @@ type (
 		Plugin, Team string
 		After        time.Duration
 	}
-	// UpdateDenied says that an update of a container outside the plugin's scope was left out.
-	UpdateDenied struct{ Plugin, Team, ContainerID, Why string }
+	// UpdateDenied says that an update of a container was left out, because it is outside the plugin's scope or was not granted.
+	UpdateDenied struct {
+		Plugin, Team string
+		NRIEvent     string // to which it was the reply; UpdateContainers when it was none
+		ContainerID  string // empty in a sum over several
+		Why          string
+		Fields       []journal.Field // that it would have changed
+		Count        int             // how many updates it stands for
+		More         bool            // a sum of what came faster than lines are written, between From and To
+		From, To     time.Time
+	}
 	// UpdateFailed says that the runtime did not take an unsolicited update.
 	UpdateFailed struct {
 		Plugin, Team string

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -132,9 +133,7 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 		}
 		out = append(out, s.explainEntry(e, past))
 	}
-	if len(out) == 0 {
-		out = explainPast(past.decisions, namespace, podName, container)
-	}
+	out = append(out, gone(out, explainPast(past.decisions, namespace, podName, container))...)
 	if len(out) == 0 {
 		what := namespace + "/" + podName
 		if container != "" {
@@ -151,6 +150,21 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 		}
 	}
 	return out, nil
+}
+
+// maxGone bounds how many pods and containers that are gone are explained beside those that live: one that crashes leaves a container every five minutes.
+const maxGone = 20
+
+// gone returns those of the past that do not live, the latest of them if anything lives.
+func gone(living, past []Explanation) []Explanation {
+	past = slices.DeleteFunc(past, func(x Explanation) bool {
+		return slices.ContainsFunc(living, func(l Explanation) bool { return l.PodID == x.PodID && l.ContainerID == x.ContainerID })
+	})
+	if more := len(past) - maxGone; more > 0 && len(living) > 0 {
+		living[0].Notes = append(living[0].Notes, fmt.Sprintf("%d more of this name are gone and not shown; name a container by its id to see it", more))
+		past = past[more:]
+	}
+	return past
 }
 
 // notExplainedError says of what nothing is known.
@@ -181,7 +195,7 @@ func (s *Supervisor) past(ctx context.Context, namespace, podName string) pastDe
 	if s.opts.Audit != nil {
 		s.explaining.Lock() // one at a time: a file may have hundreds of megabytes
 		err := audit.Read(ctx, s.opts.Audit.Path(), []string{quoted("pod", podName)}, func(d journal.Decision) {
-			if d.Namespace == namespace && d.Pod == podName && (len(inMemory) == 0 || d.Time.Before(inMemory[0].Time)) {
+			if d.Touches(namespace, podName) && (len(inMemory) == 0 || d.Time.Before(inMemory[0].Time)) {
 				p.decisions = append(p.decisions, d)
 			}
 		})
@@ -219,10 +233,13 @@ func (s *Supervisor) explainEntry(e store.Entry, past pastDecisions) Explanation
 	left := s.store.Left(e.Ref.Pod)
 	for i := range x.Plugins {
 		p := &x.Plugins[i]
-		p.pin(e, slices.Contains(left, p.Plugin))
+		p.pin(e, slices.Contains(left, p.Plugin), plugins[i])
 		for _, w := range e.Work {
 			if w.Plugin == p.Plugin {
 				p.Work = &WorkExplanation{Outcome: w.Outcome, Reason: w.Reason, Missed: w.Missed}
+				if w.Outcome == outcomeOptedOut {
+					p.left("the plugin wants to hear no more of this container")
+				}
 			}
 		}
 	}
@@ -231,7 +248,7 @@ func (s *Supervisor) explainEntry(e store.Entry, past pastDecisions) Explanation
 }
 
 // pin puts the decision that was taken and counts in place of the one that would be taken today.
-func (p *PluginExplanation) pin(e store.Entry, left bool) {
+func (p *PluginExplanation) pin(e store.Entry, left bool, now *policy.Plugin) {
 	if !e.Pinned {
 		p.Note = "no decision was taken yet; this is what it would be"
 		return
@@ -240,7 +257,7 @@ func (p *PluginExplanation) pin(e store.Entry, left bool) {
 	i := slices.IndexFunc(e.Pins, func(pin store.Pin) bool { return pin.Plugin == p.Plugin })
 	switch {
 	case left:
-		p.Match, p.Part, p.Detail = journal.MatchOptedOut, "opted out", "the plugin wants to hear no more of this pod"
+		p.left("the plugin wants to hear no more of this pod")
 		return
 	case i < 0:
 		p.Match = journal.MatchNot
@@ -248,19 +265,33 @@ func (p *PluginExplanation) pin(e store.Entry, left bool) {
 			p.Note = "its selector matches today; it did not when the decision was taken, or the plugin opted out"
 		}
 		return
+	case !now.MaySee(e.Pod): // it is today's ceiling that counts, and p says already what refuses
+		p.Match = journal.MatchNot
+		p.Note = "it was selected; its team may not see this pod any more"
+		return
 	case e.Pins[i].Selected:
 		p.Match = journal.MatchSelected
 	default:
 		p.Match = journal.MatchError
 	}
 	if today == journal.MatchNot && p.Match == journal.MatchSelected {
-		p.Note = "its selector does not match any more; the decision holds for the life of the container"
-	} else if p.Match == journal.MatchSelected {
+		p.Note = "its selector does not match any more (" + p.Part + "); the decision holds for the life of the container"
+	}
+	if p.Match == journal.MatchSelected {
 		p.Part, p.Detail = "", ""
 	}
 	if e.Pins[i].Recomputed {
 		p.Note = strings.TrimPrefix(p.Note+"; the decision was lost and taken again", "; ")
 	}
+}
+
+// left says that the plugin opted out.
+func (p *PluginExplanation) left(detail string) {
+	if p.Match != journal.MatchOptedOut {
+		p.Detail = ""
+	}
+	p.Match, p.Part, p.Note = journal.MatchOptedOut, "opted out", ""
+	p.Detail = cmp.Or(p.Detail, detail)
 }
 
 // tell adds what was decided, and who owns the fields now.
@@ -274,8 +305,8 @@ func (x *Explanation) tell(ds []journal.Decision) {
 		for j := range x.Plugins {
 			if p := &x.Plugins[j]; p.Plugin == ds[i].Plugin {
 				p.Decisions = append(p.Decisions, ds[i])
-				if ds[i].Match == journal.MatchOptedOut {
-					p.Match = journal.MatchOptedOut
+				if ds[i].Match == journal.MatchOptedOut { // what was worked out without knowing that is wrong
+					p.left("")
 				}
 			}
 		}
@@ -301,19 +332,30 @@ func ExplainFromAudit(ctx context.Context, path, namespace, podName, container s
 // explainPast explains from decisions alone.
 func explainPast(ds []journal.Decision, namespace, podName, container string) []Explanation {
 	var out []Explanation
+	find := func(o journal.Object) *Explanation {
+		j := slices.IndexFunc(out, func(x Explanation) bool { return x.PodID == o.PodID && x.ContainerID == o.ContainerID })
+		if j < 0 {
+			out = append(out, Explanation{Object: o, Source: ExplainedFromAudit})
+			j = len(out) - 1
+		}
+		if x := &out[j]; x.Container == "" {
+			x.Object = o // now by name
+		}
+		return &out[j]
+	}
 	for i := range ds {
 		d := &ds[i]
+		for _, f := range slices.Concat(d.Changed, d.Dropped) { // in the event of another pod
+			if f.Namespace == namespace && f.Pod == podName && f.PodID != "" && (container == "" || f.Container == container) {
+				find(journal.Object{Namespace: namespace, Pod: podName, PodID: f.PodID, ContainerID: f.Container}).plugin(d.Plugin, d.Team, journal.MatchSelected, "", "")
+			}
+		}
 		if d.Namespace != namespace || d.Pod != podName || d.PodID == "" || container != "" && d.Container != container && d.ContainerID != container {
 			continue
 		}
-		j := slices.IndexFunc(out, func(x Explanation) bool { return x.PodID == d.PodID && x.ContainerID == d.ContainerID })
-		if j < 0 {
-			out = append(out, Explanation{Object: d.Object, Source: ExplainedFromAudit})
-			j = len(out) - 1
-		}
-		x := &out[j]
+		x := find(d.Object)
 		for _, n := range d.NotMatched {
-			x.plugin(n.Plugin, "", journal.MatchNot, n.Part, n.Detail)
+			x.plugin(n.Plugin, d.Team, journal.MatchNot, n.Part, n.Detail)
 		}
 		if d.Plugin != "" {
 			x.plugin(d.Plugin, d.Team, d.Match, "", "")

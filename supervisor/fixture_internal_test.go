@@ -92,7 +92,7 @@ func (r *fakeRuntime) accept() *sessionOf {
 	var c net.Conn
 	select {
 	case c = <-r.conns:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Fatal("nobody dialled")
 	}
 	s := &sessionOf{conn: c, reg: make(chan struct{}), rt: r}
@@ -169,7 +169,7 @@ func (f *fixture) eventually(what string, cond func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.After(10 * time.Second); !cond(); {
+	for end := time.After(time.Minute); !cond(); {
 		select {
 		case <-tick.C:
 		case <-end:

@@ -105,6 +105,8 @@ type verdict struct {
 	denials []policy.Denial
 	dropped []journal.Field // for whose sake the reply is left out
 	with    []string        // the plugins that it collided with
+	// withTeams are their teams
+	withTeams []string
 }
 
 // callResult is what became of a call.
@@ -115,8 +117,8 @@ type callResult struct {
 	denials []policy.Denial
 	took    time.Duration // of the plugin, from the send
 
-	dropped []journal.Field // as in verdict
-	with    []string
+	dropped         []journal.Field // as in verdict
+	with, withTeams []string
 }
 
 // naming is what logs and records call a pod and container.
@@ -207,6 +209,7 @@ func (h *host) loop() {
 		h.handle(m) // calls that came too late are refused, not forgotten
 	}
 	h.settle()
+	h.tellSums()
 	close(h.gone)
 	h.endUpdate(errSuperseded)
 	h.work.Wait()

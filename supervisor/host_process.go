@@ -75,7 +75,7 @@ func (h *host) inService(r *running) {
 	h.configured.Store(true)
 	h.met.subscribed(r.mask)
 	h.sup.explainUnexplained(h, r.known)
-	h.sup.updates.accept(h, r.updates)
+	h.sup.updates.accept(h, eventSynchronize, r.updates)
 	r.known, r.updates = nil, nil
 }
 

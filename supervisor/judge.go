@@ -101,10 +101,9 @@ func (h *host) judgeCreate(v *visit, place int) func(any, error) verdict {
 			return v
 		}
 		if scope, marked := rpl.GetAdjust().GetAnnotations()[notInterestedAnnotation]; marked {
-			delete(rpl.GetAdjust().GetAnnotations(), notInterestedAnnotation)
 			if s := wire.Scope(scope); !h.sdk() && (s == wire.ScopePod || s == wire.ScopeContainer) {
 				return verdict{outcome: breaker.OutcomeSuccess, reply: optOut{scope: s}}
-			}
+			} // else it is reserved, as all of them
 		}
 		for k := range rpl.GetAdjust().GetAnnotations() {
 			if strings.HasPrefix(api.ClearRemovalMarker(k), reservedAnnotations) {
@@ -120,7 +119,7 @@ func (h *host) judgeCreate(v *visit, place int) func(any, error) verdict {
 				return forbidden(d)
 			}
 		}
-		h.tellEvictions(rpl.GetEvict())
+		h.tellEvictions(v.event, rpl.GetEvict())
 		rpl.Update, rpl.Evict = h.inScope(updates, v, false), nil
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
@@ -143,7 +142,7 @@ func (h *host) judgeUpdate(v *visit) func(any, error) verdict {
 		if bad != nil {
 			return *bad
 		}
-		h.tellEvictions(rpl.GetEvict())
+		h.tellEvictions(v.event, rpl.GetEvict())
 		rpl.Update, rpl.Evict = h.inScope(updates, v, true), nil
 		return verdict{outcome: breaker.OutcomeSuccess, reply: rpl}
 	}
@@ -215,7 +214,7 @@ func (h *host) inScope(updates []*api.ContainerUpdate, v *visit, own bool) []*ap
 	for _, u := range updates {
 		if why := h.updateDenied(u.GetContainerId(), v.ref, own); why != "" {
 			h.met.updates("reply", "denied")
-			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: u.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{NRIEvent: v.event.PrettyName(), ContainerID: u.GetContainerId(), Why: why, Fields: fieldsOf(policy.FieldsOfUpdate(u))})
 			continue
 		}
 		h.met.updates("reply", "accepted")
@@ -225,9 +224,9 @@ func (h *host) inScope(updates []*api.ContainerUpdate, v *visit, own bool) []*ap
 }
 
 // tellEvictions tells that what the plugin asks for will not be done: NRI carries no eviction to any runtime.
-func (h *host) tellEvictions(evict []*api.ContainerEviction) {
-	for _, e := range evict {
+func (h *host) tellEvictions(e api.Event, evict []*api.ContainerEviction) {
+	for _, out := range evict {
 		h.met.updates("reply", "unsupported")
-		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: e.GetContainerId(), Why: "evictions are not supported: NRI carries them to no runtime"})
+		h.deny(UpdateDenied{NRIEvent: e.PrettyName(), ContainerID: out.GetContainerId(), Why: "evictions are not supported: NRI carries them to no runtime"})
 	}
 }

@@ -208,8 +208,11 @@ func (p *pluginMetrics) conflict(with, team, field string) {
 	p.count(p.conflicts, combination{with, team, field}, other())
 }
 
-func (p *pluginMetrics) updates(source, result string) {
-	p.count(p.changes, combination{source, result}, other())
+func (p *pluginMetrics) updates(source, result string) { p.manyUpdates(source, result, 1) }
+
+// manyUpdates counts n updates with the same result.
+func (p *pluginMetrics) manyUpdates(source, result string, n int) {
+	p.do(func() { p.changes.add(combination{source, result}, other(), n) })
 }
 
 func (p *pluginMetrics) work(w store.Work) {

@@ -79,7 +79,10 @@ func newPooledCounter(p *pool, most int, with func(combination) prometheus.Count
 }
 
 // inc counts one more of c, or of rest when c has no series of its own.
-func (p *pooledCounter) inc(c, rest combination) {
+func (p *pooledCounter) inc(c, rest combination) { p.add(c, rest, 1) }
+
+// add counts n more; n is not negative.
+func (p *pooledCounter) add(c, rest combination, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, ok := p.counters[c]
@@ -87,7 +90,7 @@ func (p *pooledCounter) inc(c, rest combination) {
 		k = p.with(p.series.place(c, rest))
 		p.counters[c] = k
 	}
-	k.Inc()
+	k.Add(float64(n))
 }
 
 // always gives c a series that does not come from the pool, and makes it appear with 0.

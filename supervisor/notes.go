@@ -57,8 +57,8 @@ func (v *visit) changes(parts []*part, failed bool) {
 			if d.Plugin != p.h.name || d.Event != v.event.PrettyName() || d.Action != journal.ActionAllowed {
 				continue
 			}
-			d.Changed = changedBy(p.result.reply, v.ref.Container)
-			d.Dropped, d.With = append(d.Dropped, p.lost...), append(d.With, p.lostTo...)
+			d.Changed = v.sup.changedBy(p.result.reply, v.ref.Container)
+			d.Dropped, d.With, d.WithTeams = append(d.Dropped, p.lost...), append(d.With, p.lostTo...), append(d.WithTeams, p.lostToTeams...)
 			if failed && len(d.Changed) > 0 {
 				d.Action = journal.ActionDiscarded
 			}
@@ -71,7 +71,7 @@ func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name na
 	d := journal.Decision{
 		Time: time.Now(), Kind: journal.KindEvent, Event: e.PrettyName(), Object: object(ref, pod, name), Plugin: h.name, Team: h.policy().Team,
 		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: withoutValues(r.detail, name.env), TookSeconds: r.took.Seconds(),
-		Dropped: bounded(r.dropped), With: r.with,
+		Dropped: bounded(r.dropped), With: r.with, WithTeams: r.withTeams,
 	}
 	switch {
 	case r.Withheld():
@@ -92,9 +92,20 @@ func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name na
 	return d
 }
 
-// noteUpdate publishes what became of an update of a container that belongs to no event, or is told apart from it.
+// eventUnsolicited is how the journal names an update that is no reply: NRI's name of the request.
+const eventUnsolicited = "UpdateContainers"
+
+// eventSynchronize is how it names the telling of the state.
+const eventSynchronize = "Synchronize"
+
+// noteUpdate publishes what became of an unsolicited update of a container.
 func (h *host) noteUpdate(container string, a journal.Action, why string, fields []journal.Field) {
-	d := journal.Decision{Time: time.Now(), Kind: journal.KindUpdate, Plugin: h.name, Team: h.policy().Team, Action: a, Detail: oneLine(why)}
+	h.sup.journal.Publish(h.updateDecision(eventUnsolicited, container, a, why, fields))
+}
+
+// updateDecision is the record of what became of an update of a container that is told apart from an event, or belongs to none.
+func (h *host) updateDecision(event, container string, a journal.Action, why string, fields []journal.Field) journal.Decision {
+	d := journal.Decision{Time: time.Now(), Kind: journal.KindUpdate, Event: event, Plugin: h.name, Team: h.policy().Team, Action: a, Detail: oneLine(why)}
 	if ref := h.sup.store.Resolve(nil, &api.Container{Id: container}); ref.Pod != "" {
 		if e, ok := h.sup.store.Get(ref); ok {
 			d.Object = object(ref, e.Pod, naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()})
@@ -106,7 +117,7 @@ func (h *host) noteUpdate(container string, a journal.Action, why string, fields
 	} else {
 		d.Dropped = bounded(fields)
 	}
-	h.sup.journal.Publish(d)
+	return d
 }
 
 // object names a pod or container for the journal.
@@ -117,26 +128,26 @@ func object(ref store.Ref, pod *api.PodSandbox, name naming) journal.Object {
 }
 
 // changedBy lists what a reply changes, without values; container is whom the event is about.
-func changedBy(reply any, container string) []journal.Field {
+func (s *Supervisor) changedBy(reply any, container string) []journal.Field {
 	var out []journal.Field
 	switch r := reply.(type) {
 	case *api.CreateContainerResponse:
-		out = updatedFields(fieldsOf(policy.FieldsOf(r.GetAdjust()), ""), r.GetUpdate(), container)
+		out = s.updatedFields(fieldsOf(policy.FieldsOf(r.GetAdjust())), r.GetUpdate(), container)
 	case *api.UpdateContainerResponse:
-		out = updatedFields(nil, r.GetUpdate(), container)
+		out = s.updatedFields(nil, r.GetUpdate(), container)
 	case *api.StopContainerResponse:
-		out = updatedFields(nil, r.GetUpdate(), container)
+		out = s.updatedFields(nil, r.GetUpdate(), container)
 	}
 	return bounded(out)
 }
 
-func updatedFields(out []journal.Field, updates []*api.ContainerUpdate, container string) []journal.Field {
+func (s *Supervisor) updatedFields(out []journal.Field, updates []*api.ContainerUpdate, container string) []journal.Field {
 	for _, u := range updates {
-		other := u.GetContainerId()
-		if other == container {
-			other = ""
+		fields := fieldsOf(policy.FieldsOfUpdate(u))
+		if id := u.GetContainerId(); id != container {
+			fields = s.elsewhere(fields, id)
 		}
-		out = append(out, fieldsOf(policy.FieldsOfUpdate(u), other)...)
+		out = append(out, fields...)
 		if len(out) > journal.MaxFields {
 			break
 		}
@@ -144,30 +155,44 @@ func updatedFields(out []journal.Field, updates []*api.ContainerUpdate, containe
 	return out
 }
 
+// elsewhere says of fields that they are another container's than the one that the decision is about, and of which pod that is, so that it can be found by both.
+func (s *Supervisor) elsewhere(fields []journal.Field, container string) []journal.Field {
+	of := journal.Field{Container: oneLine(container)}
+	if ref := s.store.Resolve(nil, &api.Container{Id: container}); ref.Pod != "" {
+		if p, ok := s.store.Pod(ref.Pod); ok {
+			of.Namespace, of.Pod, of.PodID = p.GetNamespace(), p.GetName(), ref.Pod
+		}
+	}
+	for i := range fields {
+		fields[i].Container, fields[i].Namespace, fields[i].Pod, fields[i].PodID = of.Container, of.Namespace, of.Pod, of.PodID
+	}
+	return fields
+}
+
 // fieldsOf names fields for the journal.
-func fieldsOf(keys []policy.FieldKey, container string) []journal.Field {
+func fieldsOf(keys []policy.FieldKey) []journal.Field {
 	if len(keys) == 0 {
 		return nil
 	}
 	keys = keys[:min(len(keys), journal.MaxFields)]
 	out := make([]journal.Field, len(keys))
 	for i, k := range keys {
-		out[i] = journal.Field{Field: string(k.Field), Key: oneLine(k.Key), Removed: k.Removal, Container: oneLine(container)}
+		out[i] = journal.Field{Field: string(k.Field), Key: oneLine(k.Key), Removed: k.Removal}
 	}
 	return out
 }
 
 // conflictFields names fields of a merge for the journal.
-func conflictFields(keys []merge.FieldKey, container string) []journal.Field {
-	out := make([]journal.Field, 0, len(keys))
-	for _, k := range keys {
-		f := journal.Field{Field: k.Field.String(), Key: oneLine(k.Key)}
+func (s *Supervisor) conflictFields(keys []merge.FieldKey, container string) []journal.Field {
+	keys = keys[:min(len(keys), journal.MaxFields)]
+	out := make([]journal.Field, len(keys))
+	for i, k := range keys {
+		out[i] = journal.Field{Field: k.Field.String(), Key: oneLine(k.Key)}
 		if k.Container != container {
-			f.Container = k.Container
+			s.elsewhere(out[i:i+1], k.Container)
 		}
-		out = append(out, f)
 	}
-	return bounded(out)
+	return out
 }
 
 func bounded(fields []journal.Field) []journal.Field {
@@ -189,7 +214,7 @@ func (s *Supervisor) noteManual(name, action string, uid *uint32, d time.Duratio
 func (h *host) noteMissed(ref store.Ref, e store.Entry, reason string) {
 	name := naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()}
 	h.sup.journal.Publish(journal.Decision{
-		Time: time.Now(), Kind: journal.KindMissed, Event: "Synchronize", Object: object(ref, e.Pod, name), Plugin: h.name, Team: h.policy().Team, Match: journal.MatchSelected,
+		Time: time.Now(), Kind: journal.KindMissed, Event: eventSynchronize, Object: object(ref, e.Pod, name), Plugin: h.name, Team: h.policy().Team, Match: journal.MatchSelected,
 		Reason: reason, Action: journal.ActionIgnored,
 	})
 }

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/containerd/nri/pkg/api"
@@ -45,37 +47,58 @@ func (s *setFields) drop(place int) {
 	s.replies = slices.DeleteFunc(s.replies, func(r setReply) bool { return r.place == place })
 }
 
-// removedBy lists what the reply of the plugin at place removes although a plugin before it set it.
+// removedBy lists what the reply of the plugin at place removes, or lays something over by another spelling of its path, although a plugin before it set it. What it sets by the same
+// spelling is a conflict, which the merge finds.
 func (s *setFields) removedBy(place int, a *api.ContainerAdjustment) []policy.Denial {
-	removals := slices.DeleteFunc(policy.FieldsOf(a), func(k policy.FieldKey) bool { return !k.Removal })
-	if len(removals) == 0 {
-		return nil
-	}
+	var out []policy.Denial
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []policy.Denial
-	for _, k := range removals {
-		if owner := s.ownerLocked(place, policy.FieldKey{Field: k.Field, Key: k.Key}); owner != "" {
+	if len(s.replies) == 0 {
+		return nil
+	}
+	for _, k := range policy.FieldsOf(a) {
+		if !k.Removal && !isPath(k) {
+			continue
+		}
+		if owner, as := s.ownerLocked(place, k); owner != "" && (k.Removal || as != k.Key) {
 			out = append(out, policy.Denial{Field: k.Field, Key: k.Key, Rule: policy.RuleOverride, Detail: "set by " + owner})
 		}
 	}
 	return out
 }
 
-// ownerLocked names the plugin that the field belongs to in the eyes of the plugin at place; "" when nobody before it set it, or when it was removed again.
-func (s *setFields) ownerLocked(place int, key policy.FieldKey) (owner string) {
-	removal := key
-	removal.Removal = true
+// isPath reports whether the key is a path in the container, which can be spelled in several ways.
+func isPath(k policy.FieldKey) bool {
+	return (k.Field == "Mounts" || k.Field == "Devices") && strings.HasPrefix(k.Key, "/")
+}
+
+// same reports whether two keys name the same thing, whatever they do to it.
+func same(a, b policy.FieldKey) bool {
+	return a.Field == b.Field && (a.Key == b.Key || isPath(a) && isPath(b) && path.Clean(a.Key) == path.Clean(b.Key))
+}
+
+// ownerLocked names the plugin that what the key names belongs to in the eyes of the plugin at place, and how it spelled it; "" when nobody before it set it, or when it was removed again.
+func (s *setFields) ownerLocked(place int, key policy.FieldKey) (owner, as string) {
 	for _, r := range s.replies {
 		if r.place >= place {
 			break
 		}
+		set, removed, spelled := false, false, ""
+		for _, k := range r.keys {
+			switch {
+			case !same(k, key):
+			case k.Removal:
+				removed = removed || k.Key == as // a marker in another spelling removes nothing
+			default:
+				set, spelled = true, k.Key
+			}
+		}
 		switch { // within a reply, removals come first
-		case slices.Contains(r.keys, key):
-			owner = r.plugin
-		case slices.Contains(r.keys, removal):
-			owner = ""
+		case set:
+			owner, as = r.plugin, spelled
+		case removed:
+			owner, as = "", ""
 		}
 	}
-	return owner
+	return owner, as
 }

@@ -87,6 +87,16 @@ func (s *Supervisor) Reload(ctx context.Context, cause string) (ReloadReport, er
 	return s.reload(ctx, cause, true)
 }
 
+// ReloadBy is Reload for an operator, and a manual action: it is recorded with who asked, whatever comes of it.
+func (s *Supervisor) ReloadBy(ctx context.Context, uid uint32) (ReloadReport, error) {
+	s.emit(ManualAction{Action: manualReload, UID: uid})
+	s.noteManual("", manualReload, &uid, 0)
+	return s.reload(ctx, fmt.Sprintf("uid %d", uid), true)
+}
+
+// manualReload is how a reload that an operator asked for is recorded.
+const manualReload = "reload"
+
 // ReloadChanged is Reload if the files differ from what is in force. It reports false if they do not, and then it leaves no trace.
 func (s *Supervisor) ReloadChanged(ctx context.Context, cause string) (bool, error) {
 	r, err := s.reload(ctx, cause, false)

@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzWhatPluginsReply lets two plugins reply anything. What reaches the runtime has no empty ids and keys, no path that is not absolute, no field and value that was not granted, no foreign
-// container, fits into a message, and is the same each time.
+// container, no name that breaks a line or ends a text, no path that is another's in another spelling, fits into a message, and is the same each time.
 func FuzzWhatPluginsReply(f *testing.F) {
 	seed := func(rpl *api.CreateContainerResponse) []byte {
 		b, err := proto.Marshal(rpl)
@@ -32,6 +32,11 @@ func FuzzWhatPluginsReply(f *testing.F) {
 	f.Add(seed(&api.CreateContainerResponse{Adjust: full, Update: []*api.ContainerUpdate{shares("known", 2), shares("foreign", 2)}}), seed(&api.CreateContainerResponse{Adjust: env("GPU_A", "2")}))
 	f.Add(seed(&api.CreateContainerResponse{Adjust: env("LD_PRELOAD", "1")}), seed(&api.CreateContainerResponse{Update: []*api.ContainerUpdate{{}}}))
 	f.Add(seed(&api.CreateContainerResponse{Adjust: env("", "1"), Evict: []*api.ContainerEviction{{ContainerId: "x"}}}), seed(&api.CreateContainerResponse{Adjust: env("-GPU_A", "", "GPU_A", "3")}))
+	f.Add(seed(&api.CreateContainerResponse{Adjust: env("GPU_A\nLD_PRELOAD", "1")}), seed(&api.CreateContainerResponse{Adjust: env("GPU_A=1", "", "GPU_\x00", "")}))
+	f.Add(seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Mounts: []*api.Mount{{Source: "/opt/x", Destination: "/m", Type: "bind"}}}}),
+		seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Mounts: []*api.Mount{{Source: "/opt/x", Destination: "/a/../m/", Type: "bind"}, {Destination: "-/m\n"}}}}))
+	f.Add(seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Annotations: map[string]string{"a\nb": ""}, Hooks: &api.Hooks{Prestart: []*api.Hook{{Path: "h"}}}}}),
+		seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Rlimits: []*api.POSIXRlimit{{Type: "RLIMIT_\n"}}}, Update: []*api.ContainerUpdate{shares("known\n", 1)}}))
 	manifest := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: %}\nspec:\n  team: t\n  index: \"10\"\n  exec: {path: /x}\n  selector: {}\n  permissions: {env: {names: [GPU_*]}, mounts: {sources: [/opt/**]}}\n"
 	cfg, err := policy.Parse([]policy.SourceFile{
 		{Path: "c", Data: []byte("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {teams: {t: {}}}\n")},

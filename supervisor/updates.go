@@ -72,27 +72,27 @@ func newUpdater(s *Supervisor) *updater {
 // request returns what an incarnation of the plugin calls for UpdateContainers. It answers at once: "accepted" for what will be sent, the rest is returned as failed.
 func (u *updater) request(h *host) func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
 	return func(_ context.Context, updates []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
-		return u.accept(h, updates), nil
+		return u.accept(h, eventUnsolicited, updates), nil
 	}
 }
 
-// accept queues the updates that the plugin may make and returns the others.
-func (u *updater) accept(h *host, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate) {
+// accept queues the updates that the plugin may make and returns the others. event is what they came with, for the record.
+func (u *updater) accept(h *host, event string, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate) {
 	var ok []*api.ContainerUpdate
-	if len(updates) > updateBacklog { // no node has so many containers, and looking at each costs time
-		h.met.updates("unsolicited", "denied")
-		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, Why: fmt.Sprintf("%d updates in one request; at most %d are looked at", len(updates), updateBacklog)})
+	if n := len(updates) - updateBacklog; n > 0 { // no node has so many containers, and looking at each costs time
+		h.met.manyUpdates("unsolicited", "denied", n)
+		h.deny(UpdateDenied{NRIEvent: event, Count: n, Why: fmt.Sprintf("more than the %d updates of one request that are looked at", updateBacklog)})
 		failed, updates = updates[updateBacklog:], updates[:updateBacklog]
 	}
 	if n := h.pace.take(len(updates), time.Now()); n < len(updates) {
-		h.met.updates("unsolicited", "denied")
-		h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, Why: fmt.Sprintf("more than %d updates a second", updatesPerSecond)})
+		h.met.manyUpdates("unsolicited", "denied", len(updates)-n)
+		h.deny(UpdateDenied{NRIEvent: event, Count: len(updates) - n, Why: fmt.Sprintf("more than %d updates a second", updatesPerSecond)})
 		failed, updates = append(failed, updates[n:]...), updates[:n]
 	}
 	for _, up := range updates {
 		if why := u.refusal(h, up); why != "" {
 			h.met.updates("unsolicited", "denied")
-			h.deny(UpdateDenied{Plugin: h.name, Team: h.policy().Team, ContainerID: up.GetContainerId(), Why: why})
+			h.deny(UpdateDenied{NRIEvent: event, ContainerID: up.GetContainerId(), Why: why, Fields: fieldsOf(policy.FieldsOfUpdate(up))})
 			failed = append(failed, up)
 			continue
 		}
@@ -193,7 +193,7 @@ func (u *updater) queue(pending map[updateKey]waitingUpdate, order []updateKey, 
 			continue
 		}
 		k.h.backlog.add(-1, -n)
-		u.failed(k, "with what waits for the container already it is larger than a request to the runtime may be")
+		u.failed(k, "with what waits for the container already it is larger than a request to the runtime may be", fieldsOf(policy.FieldsOfUpdate(up)))
 	}
 	return order
 }
@@ -239,7 +239,7 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 	for _, k := range keys {
 		w := pending[k]
 		updates = append(updates, w.update)
-		sent[k] = fieldsOf(policy.FieldsOfUpdate(w.update), "")
+		sent[k] = fieldsOf(policy.FieldsOfUpdate(w.update))
 		delete(pending, k)
 		k.h.backlog.add(-1, -w.size)
 	}
@@ -269,9 +269,9 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 	for _, k := range keys {
 		switch {
 		case a.err != nil:
-			u.failed(k, oneLine(a.err.Error()))
+			u.failed(k, oneLine(a.err.Error()), sent[k])
 		case bad[k.container]:
-			u.failed(k, "the runtime refused it")
+			u.failed(k, "the runtime refused it", sent[k])
 		default:
 			k.h.met.updates("unsolicited", "sent")
 			k.h.noteUpdate(k.container, journal.ActionAllowed, "", sent[k])
@@ -279,8 +279,8 @@ func (u *updater) send(se *session, pending map[updateKey]waitingUpdate, keys []
 	}
 }
 
-func (u *updater) failed(k updateKey, why string) {
+func (u *updater) failed(k updateKey, why string, fields []journal.Field) {
 	k.h.met.updates("unsolicited", "failed")
 	u.sup.emit(UpdateFailed{Plugin: k.h.name, Team: k.h.policy().Team, ContainerID: k.container, Err: why})
-	k.h.noteUpdate(k.container, journal.ActionLost, why, nil)
+	k.h.noteUpdate(k.container, journal.ActionLost, why, fields)
 }

@@ -138,7 +138,7 @@ func line(ev supervisor.Event) entry {
 	case supervisor.LateReply:
 		return entry{info, "late reply discarded", append(who(e.Plugin, e.Team), zap.Duration("after", e.After))}
 	case supervisor.UpdateDenied:
-		return entry{warn, "container update denied", append(who(e.Plugin, e.Team), zap.String("containerID", e.ContainerID), zap.String("why", e.Why))}
+		return updateDenied(e)
 	case supervisor.UpdateFailed:
 		return entry{warn, "container update not made", append(who(e.Plugin, e.Team), zap.String("containerID", e.ContainerID), zap.String("error", e.Err))}
 	case supervisor.Missed:
@@ -161,6 +161,21 @@ func line(ev supervisor.Event) entry {
 		return entry{warn, "log lines lost", []zap.Field{zap.Uint64("count", e.Count)}}
 	}
 	return entry{errl, "unknown event", []zap.Field{zap.String("type", fmt.Sprintf("%T", ev))}}
+}
+
+// updateDenied is the line of updates that were not granted: of one, of several at once, or of what came too fast to be told one by one.
+func updateDenied(e supervisor.UpdateDenied) entry {
+	f := append(who(e.Plugin, e.Team), zap.String("event", e.NRIEvent), zap.String("containerID", e.ContainerID), zap.String("why", e.Why))
+	if len(e.Fields) > 0 {
+		f = append(f, zap.Strings("fields", texts(e.Fields)))
+	}
+	if e.Count > 1 || e.More {
+		f = append(f, zap.Int("count", e.Count))
+	}
+	if !e.More {
+		return entry{zapcore.WarnLevel, "container update denied", f}
+	}
+	return entry{zapcore.WarnLevel, "more container updates denied", append(f, zap.Time("from", e.From), zap.Time("to", e.To))}
 }
 
 // texts renders each of the items.

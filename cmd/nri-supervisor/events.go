@@ -123,7 +123,7 @@ func decisionLine(d journal.Decision) string {
 	if d.Pod != "" {
 		parts = append(parts, d.Namespace+"/"+d.Pod+nameInBrackets(d.Container))
 	}
-	line := strings.Join(parts, " ") + ": " + strings.Join(nonEmpty(decisionText(d), d.Reason, d.Detail), ", ")
+	line := strings.Join(parts, " ") + ": " + strings.Join(nonEmpty(decisionText(d), several(d), d.Reason, d.Detail), ", ")
 	more := []string{line}
 	for _, list := range []struct {
 		what   string
@@ -140,7 +140,7 @@ func decisionLine(d journal.Decision) string {
 	}
 	line = strings.Join(more, "; ")
 	if len(d.With) > 0 {
-		line += "; with " + strings.Join(d.With, " ")
+		line += "; with " + strings.Join(winners(d), ", ")
 	}
 	if d.TookSeconds > 0 {
 		line += " (" + time.Duration(d.TookSeconds*float64(time.Second)).Round(100*time.Microsecond).String() + ")"

@@ -184,7 +184,7 @@ func writeExplanation(b *bytes.Buffer, x supervisor.Explanation) {
 			if o.Removed {
 				by = "removed by"
 			}
-			fmt.Fprintf(b, "    %s %s %s (%s)\n", clean(journal.Field{Field: o.Field, Key: o.Key}.String()), by, clean(o.Plugin), clean(o.Event))
+			fmt.Fprintf(b, "    %s %s %s (%s)\n", clean(journal.Field{Field: o.Field, Key: o.Key}.String()), by, clean(withTeam(o.Plugin, o.Team)), clean(firstOf(o.Event, "unsolicited")))
 		}
 	}
 	for _, n := range x.Notes {
@@ -225,13 +225,46 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
+// withTeam is a plugin and in brackets its team.
+func withTeam(plugin, team string) string {
+	if team == "" {
+		return plugin
+	}
+	return plugin + " (team " + team + ")"
+}
+
+// winners are the plugins that a decision collided with, with their teams.
+func winners(d journal.Decision) []string {
+	out := make([]string, len(d.With))
+	for i, name := range d.With {
+		team := ""
+		if i < len(d.WithTeams) { // a line of an older version has none
+			team = d.WithTeams[i]
+		}
+		out[i] = withTeam(name, team)
+	}
+	return out
+}
+
+// several says how many a decision stands for, and since when.
+func several(d journal.Decision) string {
+	if d.Count == 0 || d.Kind == journal.KindLost {
+		return ""
+	}
+	text := count(int(d.Count), "update") //nolint:gosec // a count of what a plugin asked for
+	if !d.Since.IsZero() {
+		text += " more since " + d.Since.UTC().Format("15:04:05.000")
+	}
+	return text
+}
+
 // writeDecision writes one decision about a plugin's part.
 func writeDecision(b *bytes.Buffer, d journal.Decision, container string) {
 	fmt.Fprintf(b, "    %s %s: %s", d.Time.UTC().Format(time.RFC3339), clean(firstOf(d.Event, string(d.Kind))), clean(firstOf(d.Reason, d.Outcome, "no call")))
 	if d.TookSeconds > 0 {
 		fmt.Fprintf(b, " in %s", time.Duration(d.TookSeconds*float64(time.Second)).Round(10*time.Microsecond))
 	}
-	fmt.Fprintf(b, ", %s\n", strings.ReplaceAll(d.Action.String(), "_", " "))
+	fmt.Fprintf(b, ", %s\n", strings.ReplaceAll(strings.Join(nonEmpty(d.Action.String(), several(d)), ", "), "_", " "))
 	line := func(word string, fields []journal.Field) {
 		if len(fields) == 0 {
 			return
@@ -245,7 +278,7 @@ func writeDecision(b *bytes.Buffer, d journal.Decision, container string) {
 		}
 		fmt.Fprintf(b, "      %s %s", word, strings.Join(names, ", "))
 		if word == "dropped for" && len(d.With) > 0 {
-			fmt.Fprintf(b, ", set by %s", clean(strings.Join(d.With, ", ")))
+			fmt.Fprintf(b, ", set by %s", clean(strings.Join(winners(d), ", ")))
 		}
 		b.WriteByte('\n')
 	}

@@ -106,8 +106,8 @@ func (f *fakeAPI) Act(name, action string, uid uint32) error {
 	return nil
 }
 
-func (f *fakeAPI) Reload(_ context.Context, cause string) (supervisor.ReloadReport, error) {
-	f.note("reload by %s", cause)
+func (f *fakeAPI) ReloadBy(_ context.Context, uid uint32) (supervisor.ReloadReport, error) {
+	f.note("reload by uid %d", uid)
 	return f.report, f.reloadErr
 }
 

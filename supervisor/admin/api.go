@@ -9,7 +9,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
-// API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block, but for Reload, Explain and Record.
+// API is what the socket gives access to; *supervisor.Supervisor is one. Its methods must be safe for concurrent use and must not block, but for ReloadBy, Explain and Record.
 type API interface {
 	// Status returns the state of everything. What it returns is the caller's.
 	Status() supervisor.Status
@@ -26,8 +26,8 @@ type API interface {
 	Explain(ctx context.Context, namespace, pod, container string) ([]supervisor.Explanation, error)
 	// Record calls each for the state and then for each event, until ctx ends or each returns an error.
 	Record(ctx context.Context, f supervisor.RecordFilter, each func(ev *recording.Event, lost uint64) error) error
-	// Reload reads the configuration again and applies it. It may take a minute. cause says who asked.
-	Reload(ctx context.Context, cause string) (supervisor.ReloadReport, error)
+	// ReloadBy reads the configuration again and applies it. It may take a minute. uid is who asked.
+	ReloadBy(ctx context.Context, uid uint32) (supervisor.ReloadReport, error)
 	// Bypass makes the supervisor a no-op for d; 0 ends that. uid is who asked.
 	Bypass(d time.Duration, uid uint32)
 }

@@ -53,10 +53,10 @@ func (f *fake) Act(plugin, action string, uid uint32) error {
 	return f.err
 }
 
-func (f *fake) Reload(_ context.Context, cause string) (supervisor.ReloadReport, error) {
+func (f *fake) ReloadBy(_ context.Context, uid uint32) (supervisor.ReloadReport, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.did = append(f.did, "reload by "+cause)
+	f.did = append(f.did, fmt.Sprintf("reload by uid %d", uid))
 	return supervisor.ReloadReport{Result: "partial", Changes: []supervisor.PluginChange{{Plugin: "a", Change: "added", How: "started"}}}, f.err
 }
 

@@ -179,7 +179,7 @@ func unknownPlugin(st supervisor.Status, name string) error {
 const reloadLimit = 75 * time.Second
 
 func (s *server) reload(r *http.Request) (any, error) {
-	report, err := s.api.Reload(r.Context(), fmt.Sprintf("uid %d", peerFrom(r.Context()).uid))
+	report, err := s.api.ReloadBy(r.Context(), peerFrom(r.Context()).uid)
 	if err != nil {
 		return nil, httpError{http.StatusConflict, ErrorReply{Error: err.Error()}}
 	}

@@ -35,7 +35,7 @@ func (s stubAPI) Status() supervisor.Status {
 func (stubAPI) Missed() []supervisor.MissedWork  { return nil }
 func (stubAPI) Act(_, _ string, _ uint32) error  { return nil }
 func (stubAPI) Bypass(_ time.Duration, _ uint32) {}
-func (stubAPI) Reload(context.Context, string) (supervisor.ReloadReport, error) {
+func (stubAPI) ReloadBy(context.Context, uint32) (supervisor.ReloadReport, error) {
 	return supervisor.ReloadReport{}, nil
 }
 

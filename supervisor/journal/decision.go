@@ -99,6 +99,10 @@ type Field struct {
 	Removed bool `json:"removed,omitempty"`
 	// Container is the id of the container if it is not the one that the decision is about.
 	Container string `json:"container,omitempty"`
+	// Namespace, Pod and PodID name the pod of that container, as in Object.
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	PodID     string `json:"podID,omitempty"`
 }
 
 // String gives the field and, in brackets, the entry: Env[FOO]; a leading minus is a removal.
@@ -146,8 +150,10 @@ type NotMatched struct {
 type Decision struct {
 	// Seq is the number of the decision in this run of the supervisor, from 1.
 	Seq uint64 `json:"seq,omitempty"`
-	// Time is when it was known.
+	// Time is when it was known; of a decision that stands for several, when the last was.
 	Time time.Time `json:"time"`
+	// Since is when the first was that a decision stands for; zero for one that stands for itself.
+	Since time.Time `json:"since,omitzero"`
 	// Kind says what the decision is about.
 	Kind Kind `json:"kind"`
 	// Event is NRI's name of the event, such as CreateContainer.
@@ -158,7 +164,7 @@ type Decision struct {
 	Team   string `json:"team,omitempty"`
 	// Match says whether the plugin was selected.
 	Match Match `json:"match,omitempty"`
-	// NotMatched are the plugins that were not selected, of a KindSelection.
+	// NotMatched are the plugins that were not selected, of a KindSelection, and the one that is required and was not.
 	NotMatched []NotMatched `json:"notMatched,omitempty"`
 	// Outcome is how the call ended; empty if there was none.
 	Outcome string `json:"outcome,omitempty"`
@@ -174,13 +180,14 @@ type Decision struct {
 	Changed []Field `json:"changed,omitempty"`
 	// Dropped are the fields for whose sake a reply or update was left out, at most MaxFields of them. A reply is always dropped whole.
 	Dropped []Field `json:"dropped,omitempty"`
-	// With are the plugins that it collided with.
-	With []string `json:"with,omitempty"`
+	// With are the plugins that it collided with, WithTeams their teams, in the same order.
+	With      []string `json:"with,omitempty"`
+	WithTeams []string `json:"withTeams,omitempty"`
 	// Manual is the operator's action, ActorUID who did it (nil: nobody, a timer did), ForSeconds how long it lasts.
 	Manual     string  `json:"manual,omitempty"`
 	ActorUID   *uint32 `json:"actorUID,omitempty"`
 	ForSeconds float64 `json:"forSeconds,omitempty"`
-	// Count is how many decisions a KindLost stands for.
+	// Count is how many decisions a KindLost stands for, and how many updates a KindUpdate does if they are several; 0 is one.
 	Count uint64 `json:"count,omitempty"`
 }
 

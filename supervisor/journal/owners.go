@@ -55,10 +55,17 @@ func Owners(ds []Decision, containerID string) []Owner {
 	return out
 }
 
-// About reports whether the decision is about the container, or about the pod when containerID is empty: as its object, or because it changes the container.
+// About reports whether the decision is about the container, or about the pod when containerID is empty: as its object, or because it changes the container or left a change of it out.
 func (d *Decision) About(podID, containerID string) bool {
 	if d.PodID == podID && d.ContainerID == containerID && d.Kind != KindManual {
 		return true
 	}
-	return containerID != "" && slices.ContainsFunc(d.Changed, func(f Field) bool { return f.Container == containerID })
+	its := func(f Field) bool { return f.Container == containerID }
+	return containerID != "" && (slices.ContainsFunc(d.Changed, its) || slices.ContainsFunc(d.Dropped, its))
+}
+
+// Touches reports whether the decision is about the pod of that name or something in it, as its object, or because it changes a container of it.
+func (d *Decision) Touches(namespace, pod string) bool {
+	its := func(f Field) bool { return f.Namespace == namespace && f.Pod == pod }
+	return d.Namespace == namespace && d.Pod == pod || slices.ContainsFunc(d.Changed, its) || slices.ContainsFunc(d.Dropped, its)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// ResyncInterval is the shortest time between two synchronizations that no new incarnation and no new runtime asks for (design §7, "at most once per plugin per 10 s").
+	// ResyncInterval is the shortest time between two synchronizations that no new incarnation, no new runtime and no operator asks for (design §7, "at most once per plugin per 10 s").
 	ResyncInterval = 10 * time.Second
 	// SyncPatience is how long after a registration with the runtime, or after the start of a synchronization in place, events wait inside their share for a plugin that is
 	// still syncing (design §2.1).

@@ -150,10 +150,11 @@ func (m *Machine) opened(in Opened) {
 	m.armResync(max(in.After, m.untilResync()))
 }
 
-// reset: an operator closed the breaker.
+// reset: an operator closed the breaker, and expects the plugin to be asked from now on. So the synchronization that must come before is made at once, whenever the last one was: people are slow
+// enough to keep the distance that it otherwise has.
 func (m *Machine) reset() {
 	if m.life.phase == Ready && m.life.hold == breaker.ReasonBreakerOpen {
-		m.armResync(m.untilResync())
+		m.armResync(0)
 	}
 }
 

@@ -103,7 +103,7 @@ func (w *watch) before(in plugin.Input) {
 		if w.ticket == in.ID && w.flying != in.ID {
 			w.ticket = 0
 		}
-	case plugin.RuntimeUp, plugin.RuntimeDown:
+	case plugin.RuntimeUp, plugin.RuntimeDown, plugin.Reset:
 		w.runtime = true
 	case plugin.Synced:
 		if in.Inc == w.alive {

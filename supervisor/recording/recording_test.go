@@ -93,15 +93,82 @@ func TestNoSecretIsLeftInARedactedEvent(t *testing.T) {
 	}
 	want := event()
 	want.Redacted = true
-	for k := range want.Pod.Annotations {
-		if k != "team" {
-			want.Pod.Annotations[k] = recording.Redacted
-		}
-	}
+	want.Pod.Annotations = map[string]string{"team": "a", "db-password": recording.Redacted, "note": recording.Redacted}
 	want.Container.Env = []string{"PW=REDACTED", "EMPTY=REDACTED", "BARE"}
 	want.Container.Args = []string{"run", "--token", "REDACTED", "--token=REDACTED", "--secret-file", "--verbose", "REDACTED", "plain"}
 	want.Container.Hooks.Prestart[0].Env, want.Container.Hooks.Prestart[0].Args = []string{"K=REDACTED"}, []string{"h", "api_key=REDACTED"}
 	if diff := cmp.Diff(want, r, protocmp.Transform()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestASecretInsideAnAnnotationsValueIsTakenOut: in JSON at any depth, in JSON that is a text in JSON, in YAML, in base64, and as a long random word.
+func TestASecretInsideAnAnnotationsValueIsTakenOut(t *testing.T) {
+	t.Parallel()
+	const gone = recording.Redacted
+	deep := `"hunter22"`
+	for range 40 {
+		deep = `{"a":` + deep + `}`
+	}
+	for value, want := range map[string]string{
+		`{"user":"u","password":"hunter22","port":80}`:                          `{"password":"REDACTED","port":80,"user":"u"}`,
+		`{"a":[{"b":{"apiKey":{"x":["hunter22"]}}}],"n":1}`:                     `{"a":[{"b":{"apiKey":"REDACTED"}}],"n":1}`,
+		`[{"name":"PW","value":"hunter22"},{"name":"x"}]`:                       `[{"name":"PW","value":"REDACTED"},{"name":"x"}]`,
+		`{"env":{"PW":"hunter22"},"x":"y"}`:                                     `{"env":{"PW":"REDACTED"},"x":"y"}`,
+		`{"env":["PW=hunter22","name"],"x":"y"}`:                                `{"env":["PW=REDACTED","REDACTED"],"x":"y"}`,
+		`["PW=hunter22"]`:                                                       `["PW=REDACTED"]`,
+		`{"inner":"{\"token\":\"hunter22\",\"x\":1}"}`:                          `{"inner":"{\"token\":\"REDACTED\",\"x\":1}"}`,
+		`{"kubectl.kubernetes.io/last-applied-configuration":"hunter22","x":1}`: `{"x":1}`,
+		`"{\"token\":\"hunter22\"}"`:                                            gone,
+		`{"note":"see https://u:hunter22@host/"}`:                               `{"note":"REDACTED"}`,
+		`{password: hunter22}`:                                                  gone,
+		`{"password":"hunter22"`:                                                gone,
+		`{"a":1} {"password":"hunter22"}`:                                       gone,
+		deep:                                                                    gone, // or whatever is without it
+		"user: u\npassword: hunter22\n":                                         gone,
+		"- name: PW\n  value: hunter22\n":                                       gone,
+		"password=hunter22":                                                     gone,
+		"client-secret: 'hunter22'":                                             gone,
+		"cGFzc3dvcmQ6IGh1bnRlcjIy":                                              gone, // password: hunter22
+		"aHVudGVyMjI=":                                                          gone, // hunter22
+		`{"x":"aHVudGVyMjI="}`:                                                  `{"x":"REDACTED"}`,
+		"AKIA1234567890abcdEFGH":                                                gone,
+		"-----BEGIN PRIVATE KEY-----":                                           gone,
+		// What is none stays as it was, byte by byte.
+		`{ "cpu": "2", "list": [1, true, null] }`: `{ "cpu": "2", "list": [1, true, null] }`,
+		"production":                           "production",
+		"system-node-critical":                 "system-node-critical",
+		"web-7d4b9c6f5d-x2x9z":                 "web-7d4b9c6f5d-x2x9z",
+		"registry.example.com/team/app:v1.2.3": "registry.example.com/team/app:v1.2.3",
+		"/opt/nvidia/v12/lib64":                "/opt/nvidia/v12/lib64",
+		"2026-11-30T03:00:00.000000000Z":       "2026-11-30T03:00:00.000000000Z",
+		"5d0c1a2b5d0c1a2b5d0c1a2b":             "5d0c1a2b5d0c1a2b5d0c1a2b", // the pod's own id
+		"true":                                 "true",
+		"":                                     "",
+	} {
+		e := &recording.Event{
+			Name: "CreateContainer", Pod: &api.PodSandbox{Id: "5d0c1a2b5d0c1a2b5d0c1a2b", Annotations: map[string]string{"a": value}},
+			Container: &api.Container{Id: "c", Annotations: map[string]string{"a": value}, Args: []string{"--config=" + value}},
+		}
+		r := recording.Redact(e)
+		got := r.Pod.GetAnnotations()["a"]
+		if got != r.Container.GetAnnotations()["a"] {
+			t.Errorf("%q: %q in the pod, %q in the container", value, got, r.Container.GetAnnotations()["a"])
+		}
+		if value == deep {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+		data, err := r.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"hunter22", "aHVudGVyMjI", "AKIA1234567890abcdEFGH", "cGFzc3dvcmQ6IGh1bnRlcjIy"} {
+			if strings.Contains(string(data), secret) {
+				t.Errorf("%q: a secret is in %s", value, data)
+			}
+		}
 	}
 }
