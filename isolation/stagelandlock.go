@@ -26,6 +26,9 @@ const (
 	accessAll = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
 )
 
+// Landlock is the version of Landlock's interface that the kernel has, 0 if it has none or does not allow it. Safe for concurrent use.
+func Landlock() int { return landlockVersion() }
+
 // landlockVersion is the kernel's, 0 if it has no Landlock.
 func landlockVersion() int {
 	n, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)

@@ -23,7 +23,7 @@ import (
 
 func TestOperatorCommandsExplainThemselves(t *testing.T) {
 	t.Parallel()
-	all := [][]string{{"check"}, {"status"}, {"missed"}, {"events"}, {"bypass"}, {"reload"}, {"plugin"}, {"plugin", "list"}, {"plugin", "show"}}
+	all := [][]string{{"check"}, {"status"}, {"missed"}, {"events"}, {"bypass"}, {"reload"}, {"doctor"}, {"plugin"}, {"plugin", "list"}, {"plugin", "show"}}
 	for _, a := range pluginActions() {
 		all = append(all, []string{"plugin", a.name})
 	}

@@ -30,6 +30,12 @@ type silentError struct{}
 // Error is never shown.
 func (silentError) Error() string { return "failure already reported" }
 
+// codeError is a result that has been told already and has an exit code of its own.
+type codeError struct{ code int }
+
+// Error is never shown.
+func (e codeError) Error() string { return fmt.Sprintf("exit code %d, already reported", e.code) }
+
 // hintError adds lines that say what to try.
 type hintError struct {
 	err   error
@@ -105,6 +111,9 @@ func seeHelp(cmd *cobra.Command, err error) error {
 func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
+	}
+	if told, ok := errors.AsType[codeError](err); ok {
+		return told.code
 	}
 	if _, silent := errors.AsType[silentError](err); !silent {
 		writeError(stderr, err)

@@ -27,6 +27,8 @@ var ours = []struct{ from, to, reason string }{
 	{"supervisor/store", "policy", "the store keeps decisions and takes none"},
 	{"supervisor/journal", "policy", "decisions are told in their own words, which files keep for years"},
 	{"supervisor/merge", "policy", "the merge engine is given replies that were checked"},
+	{"doctor", "supervisor", "a diagnosis is made of what it is told, so that it can be tested without a running supervisor"},
+	{"doctor", "isolation", "a diagnosis starts nothing and changes nothing"},
 	{"plugins", "supervisor", "a plugin never links the supervisor"},
 	{"plugins", "isolation", "a plugin never links the supervisor"},
 	{"plugins", "policy", "a plugin never links the supervisor"},
@@ -50,6 +52,7 @@ var others = []struct {
 	{"github.com/google/cel-go", []string{"policy"}, "cost limits and type checks cannot be forgotten elsewhere"},
 	{"k8s.io/apimachinery", []string{"policy"}, "label selectors are evaluated in one place"},
 	{"go.yaml.in/yaml/v3", []string{"policy"}, "manifests are decoded strictly, in one place"},
+	{"github.com/BurntSushi/toml", []string{"doctor"}, "only the runtimes' own configuration is written in it"},
 	{"go.uber.org/zap", []string{"cmd"}, "libraries emit events; one file turns them into lines"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "flags and arguments end at the command line"},
 }

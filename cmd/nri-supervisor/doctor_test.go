@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// doctored runs doctor on a made-up node whose runtime is connected, and whose files are below a folder. The supervisor answers as the API says.
+func doctored(t *testing.T, api *fakeAPI, files map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	root := shortDir(t)
+	for _, dir := range []string{"etc/nri-supervisor/plugins.d", "run/nri"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  fileTrust: \"off\"\n  pluginDirs: [plugins.d]\n  teams: {ml: {}}\n"
+	all := map[string]string{
+		"etc/nri-supervisor/config.yaml": config, "proc/self/mountinfo": "24 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"proc/sys/kernel/seccomp/actions_avail": "errno allow\n",
+	}
+	maps.Copy(all, files)
+	for name, text := range all {
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return command(t, append([]string{"doctor", "--root", root, "--socket", serveFake(t, api)}, args...)...)
+}
+
+func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	lost := wellBehaved(now)
+	lost.Runtime = supervisor.RuntimeStatus{Reason: "refused", Error: "connection refused", Hint: "mount its folder", Socket: "/var/run/nri/nri.sock"}
+	off := map[string]string{"etc/containerd/config.toml": "[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\n"}
+	slow := map[string]string{
+		"etc/nri-supervisor/plugins.d/slow.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: slow}\n" +
+			"spec: {team: ml, index: \"20\", exec: {path: /bin/true}, selector: {}, timeouts: {default: 3s}, overdueAfter: 40s}\n",
+	}
+	for _, c := range []struct {
+		name   string
+		status supervisor.Status
+		files  map[string]string
+		code   int
+		want   []string
+	}{
+		{"all well", wellBehaved(now), nil, 0, []string{"ok       service      registered with containerd v2.4.2\n", "ok       nri          on: the runtime talks to us\n"}},
+		{"a warning", wellBehaved(now), off, 0, []string{"1 warning (nri)", "    where: /etc/containerd/config.toml:2\n", "    value: disable = true\n"}},
+		{"a timeout", wellBehaved(now), slow, 1, []string{"1 problem (timeouts)", "plugin slow: the timeout of 3s", "as the runtime says"}},
+		{"not connected", lost, off, 1, []string{"problem  service", "connection refused", "problem  nri"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := doctored(t, &fakeAPI{status: c.status}, c.files)
+			if code != c.code || stderr != "" {
+				t.Errorf("exit code %d, want %d; stderr %q", code, c.code, stderr)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("output lacks %q:\n%s", want, stdout)
+				}
+			}
+			for line := range strings.Lines(stdout) {
+				if len(line) > lineWidth+1 && strings.Count(strings.TrimSpace(line), " ") > 1 {
+					t.Errorf("the line is wider than %d: %q", lineWidth, line)
+				}
+			}
+			var report struct {
+				Result   string `json:"result"`
+				Findings []struct{ Check, Result, What string }
+			}
+			if code, stdout, _ = doctored(t, &fakeAPI{status: c.status}, c.files, "-o", "json"); code != c.code {
+				t.Errorf("with -o json: exit code %d", code)
+			}
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) < 11 || (report.Result == "problem") != (c.code == 1) {
+				t.Errorf("json %q: %v", stdout, err)
+			}
+		})
+	}
+}
+
+func TestDoctorWithoutASupervisorSaysSo(t *testing.T) {
+	t.Parallel()
+	root := shortDir(t)
+	code, stdout, stderr := command(t, "doctor", "--root", root, "--config", filepath.Join(root, "none.yaml"))
+	if code != 1 || stderr != "" || !strings.Contains(stdout, "the supervisor does not answer") || !strings.Contains(stdout, "problem  config") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
