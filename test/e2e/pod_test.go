@@ -114,9 +114,12 @@ func (n *node) exec(id string, args ...string) string {
 	return string(rsp.GetStdout()) + string(rsp.GetStderr())
 }
 
-// remove stops and removes a container.
+// remove stops and removes a container, as the kubelet does: a forced removal is refused while the runtime is learning that the container has just ended by itself.
 func (n *node) remove(id string) {
 	n.t.Helper()
+	if _, err := n.cri.StopContainer(n.t.Context(), &cri.StopContainerRequest{ContainerId: id}); err != nil {
+		n.t.Fatal(err)
+	}
 	if _, err := n.cri.RemoveContainer(n.t.Context(), &cri.RemoveContainerRequest{ContainerId: id}); err != nil {
 		n.t.Fatal(err)
 	}
