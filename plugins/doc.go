@@ -21,7 +21,8 @@
 // # Ordering and concurrency
 //
 //   - Configure comes first, then Synchronize, then events. Under nri-supervisor Synchronize may come again on the same
-//     connection: it replaces all that the plugin knew. Configure may come again as well: it replaces the configuration.
+//     connection: it replaces all that the plugin knew. What vanished with a runtime that went away and came back is told before, by
+//     StopContainer, StopPodSandbox, RemoveContainer and RemovePodSandbox, to a process that had seen it. Configure may come again as well: it replaces the configuration.
 //   - Events of one plugin come one at a time, except that an event may arrive while a handler that exceeded its
 //     timeout still runs, and Synchronize, health checks and Shutdown may run beside any handler. Guard your state with a mutex.
 //   - Shutdown is called at most once, and nothing else is called after Serve returned.

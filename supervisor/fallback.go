@@ -99,6 +99,9 @@ func suffix(detail string) string {
 
 // notified takes what became of a notification that nobody waited for.
 func (s *Supervisor) notified(h *host, c *call, r callResult) {
+	if c.req.Vanished && r.Withheld() {
+		return // the plugin has never seen it
+	}
 	if o, ok := r.reply.(optOut); ok {
 		s.optOut(h, c.req, o)
 	}

@@ -67,7 +67,7 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 		return nil, nil // what a dead session listed is not the truth any more
 	}
 	now := time.Now()
-	s.store.DropSpared(now.Add(-unlistedSpared))
+	never := s.store.DropSpared(now.Add(-unlistedSpared))
 	diff := s.store.Replace(pods, ctrs, now, now.Add(-spareUnlisted))
 	begins := s.history.synchronized(s, diff)
 	s.selectUnpinned(pods, ctrs)
@@ -75,12 +75,14 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 		s.decideForNewcomers()
 	}
 	s.restoreOptOuts()
-	for _, e := range slices.Concat(diff.GoneContainers, diff.GonePods) {
+	for _, e := range slices.Concat(never, diff.GoneContainers, diff.GonePods) {
 		s.history.forget(e.Ref)
 	}
-	if !s.sessionBegan(se, now) {
+	s.untold = append(s.untold, farewells(slices.Concat(never, diff.GonePods), diff.GoneContainers)...)
+	if !s.sessionBegan(se, now, s.untold) {
 		return nil, nil // it ended meanwhile
 	}
+	s.untold = nil
 	info := s.runtimeInfo()
 	s.metrics.runtimeConnected(info)
 	nPods, nCtrs := s.store.Len()

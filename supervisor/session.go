@@ -283,8 +283,8 @@ func (s *Supervisor) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", s.opts.Config.Supervisor.Runtime.Socket)
 }
 
-// sessionBegan tells the plugins that a runtime is there and its state known. It reports false when the session has ended already.
-func (s *Supervisor) sessionBegan(se *session, now time.Time) bool {
+// sessionBegan tells the plugins that a runtime is there and its state known, and before that what is gone. It reports false when the session has ended already.
+func (s *Supervisor) sessionBegan(se *session, now time.Time, gone []farewell) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if se.ended {
@@ -292,6 +292,7 @@ func (s *Supervisor) sessionBegan(se *session, now time.Time) bool {
 	}
 	se.synced = true
 	s.conn = connection{connected: true, since: now}
+	s.tellVanishedLocked(gone)
 	s.tellStateLocked()
 	return true
 }

@@ -78,6 +78,7 @@ type Supervisor struct {
 	manual      manual
 	actions     sync.Mutex   // held during a manual action
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
+	untold      []farewell   // under syncs: what vanished in sessions that ended before the plugins were told
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
 	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
 	bypassTimer *time.Timer

@@ -10,6 +10,10 @@ import (
 // call takes a new delivery: refuse it, let it wait, or send it.
 func (m *Machine) call(r Request) {
 	l := &m.lane
+	if r.Vanished {
+		m.noteVanished(r)
+		return
+	}
 	if reason := m.gate(r); reason != breaker.ReasonNone {
 		m.refuse(r, reason)
 		return
@@ -153,6 +157,7 @@ func (m *Machine) admitted(id CallID) {
 	}
 	reason := breaker.ReasonNone
 	switch { // what happened since the guard was asked
+	case a.Vanished && m.life.phase == Syncing: // told before the synchronization
 	case m.life.phase != Ready:
 		reason = m.downReason()
 	case m.life.hold != breaker.ReasonNone:
@@ -168,6 +173,7 @@ func (m *Machine) admitted(id CallID) {
 		} else {
 			m.refuse(a.Request, reason)
 		}
+		m.startSync()
 		m.pump()
 		return
 	}
@@ -199,6 +205,7 @@ func (m *Machine) refused(in Refused) {
 	} else {
 		m.refuse(a.Request, in.Reason)
 	}
+	m.startSync()
 	m.pump()
 }
 

@@ -16,6 +16,8 @@
 //     container that it was not told of are withheld.
 //   - After an open breaker, a down process, a new session with the runtime or a dropped queue nothing is sent before the plugin is synchronized; without a new session or
 //     incarnation and without a [Reset] at most once per [ResyncInterval].
+//   - Calls about what vanished with a runtime (Request.Vanished) are sent before the next synchronization, in phase syncing, to an incarnation that was told of it, for at most
+//     [VanishedLimit]; so are removals that were queued when the runtime went. Every other call is sent in phase ready only.
 //   - At most one incarnation is in service; inputs of an older one change nothing ([Stale]).
 //   - Stopped by [Stop], it starts nothing any more.
 //
@@ -28,5 +30,5 @@
 // # Concurrency and failures
 //
 // A Machine is not safe for concurrent use: one goroutine owns it. It cannot fail. An input that breaks the contract is a [Violation] and changes nothing; whatever the inputs, no
-// call is sent outside phase ready, no incarnation is launched while another lives, and no call is answered twice.
+// call is sent outside phase ready but those about what vanished, no incarnation is launched while another is in service but one successor, and no call is answered twice.
 package plugin

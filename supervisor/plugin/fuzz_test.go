@@ -60,6 +60,7 @@ func (d *decoder) call(what, arg byte) plugin.Input {
 	d.calls++
 	r := plugin.Request{ID: d.calls, Ref: d.ref(arg), Timeout: 500 * time.Millisecond, Overdue: 5 * time.Second, Blocking: what&1 == 0}
 	r.Event, r.PodKey = api.Event(1+int(arg>>2)%int(api.Event_LAST-1)), r.Ref.Pod
+	r.Vanished = !r.Blocking && arg&3 == 3
 	if r.Blocking {
 		r.Deadline = d.now.Add(time.Duration(arg) * 5 * time.Millisecond)
 	}
@@ -107,7 +108,7 @@ func (d *decoder) input(what, arg byte) plugin.Input {
 	case 26:
 		return plugin.Reset{}
 	case 27:
-		return pick(arg, []plugin.Input{plugin.Start{}, plugin.Start{Disabled: true}, plugin.Disable{}, plugin.Enable{}, plugin.Restart{}, plugin.Stop{}, plugin.Enable{}, plugin.Restart{}})
+		return pick(arg, []plugin.Input{plugin.Start{}, plugin.Start{Disabled: true}, plugin.Disable{}, plugin.Enable{}, plugin.Restart{}, plugin.Stop{}, plugin.Enable{}, plugin.Replace{}, plugin.Replace{}})
 	case 28, 29, 30: // an armed timer, whether it is due or not
 		if len(d.timers) > 0 {
 			return d.timers[len(d.timers)-1-int(arg)%len(d.timers)]

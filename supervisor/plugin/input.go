@@ -28,6 +28,7 @@ type Request struct {
 	Overdue  time.Duration // a call still running this long after the send is a hang
 	Share    time.Duration // blocking calls only: the time share, counted from the arrival of the call
 	Deadline time.Time     // blocking calls only: the end of the time share
+	Vanished bool          // not blocking: the runtime that came back does not list what the call is about. A RuntimeUp follows
 }
 
 // Input is something that happened. The set is closed.

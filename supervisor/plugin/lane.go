@@ -50,12 +50,15 @@ type lane struct {
 	waiting  []item // blocking calls, oldest first
 	queue    []item // notifications, oldest first
 	arrivals uint64
+	stopped  map[Ref]bool // told to have stopped
+	gone     []ending     // about what vanished with the runtime, oldest first; told before the next synchronization
 }
 
 func (l *lane) init() {
 	l.mask = api.ValidEvents
 	l.ctrs = map[Ref]knowledge{}
 	l.pods = map[string]knowledge{}
+	l.stopped = map[Ref]bool{}
 }
 
 // item numbers a request in the order of arrival.
@@ -68,6 +71,7 @@ func (l *lane) item(r Request) item {
 func (l *lane) beginEpoch() {
 	clear(l.ctrs)
 	clear(l.pods)
+	clear(l.stopped)
 }
 
 func (l *lane) known(mask api.EventMask, refs []Ref) {
@@ -101,6 +105,7 @@ func (l *lane) dropped(r Ref) {
 }
 
 func (l *lane) forget(r Ref) {
+	delete(l.stopped, r)
 	if r.Container != "" {
 		delete(l.ctrs, r)
 		return
@@ -108,6 +113,7 @@ func (l *lane) forget(r Ref) {
 	delete(l.pods, r.Pod)
 	for c := range l.ctrs {
 		if c.Pod == r.Pod {
+			delete(l.stopped, c)
 			delete(l.ctrs, c)
 		}
 	}
@@ -142,7 +148,7 @@ func (l *lane) withheld(r Request) bool {
 
 // frees reports whether the event lets a plugin free what it holds for a pod or container.
 func frees(e api.Event) bool {
-	return e == api.Event_STOP_CONTAINER || e == api.Event_STOP_POD_SANDBOX || ends(e)
+	return stops(e) || ends(e)
 }
 
 // begins reports whether the event tells the plugin of something new.
@@ -164,6 +170,24 @@ func (l *lane) delivered(r Request, o breaker.Outcome) {
 		l.release(r.Ref)
 	case ends(r.Event):
 		l.forget(r.Ref)
+	default:
+		l.heard(r)
+	}
+}
+
+// heard notes what a plugin that does not subscribe to beginnings has seen all the same.
+func (l *lane) heard(r Request) {
+	if r.Event == api.Event_VALIDATE_CONTAINER_ADJUSTMENT {
+		return
+	}
+	if r.Ref.Container != "" && !l.mask.IsSet(api.Event_CREATE_CONTAINER) && l.ctrs[r.Ref] == 0 {
+		l.ctrs[r.Ref] = told
+	}
+	if !l.mask.IsSet(api.Event_RUN_POD_SANDBOX) && l.pods[r.Ref.Pod] == 0 {
+		l.pods[r.Ref.Pod] = told
+	}
+	if stops(r.Event) {
+		l.stopped[r.Ref] = true
 	}
 }
 

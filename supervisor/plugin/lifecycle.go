@@ -134,6 +134,7 @@ func (m *Machine) healthFailed(inc Incarnation) {
 func (m *Machine) kill(why KillReason) {
 	m.become(Draining)
 	m.refuseAll(m.downReason())
+	m.dropVanished()
 	if m.dropNext() {
 		m.life.replace = true // with what the successor was started with
 	}
@@ -145,6 +146,7 @@ func (m *Machine) kill(why KillReason) {
 func (m *Machine) drain() {
 	m.become(Draining)
 	m.refuseAll(m.downReason())
+	m.dropVanished()
 	if m.dropNext() {
 		m.life.replace = true
 	}
@@ -186,6 +188,7 @@ func (m *Machine) gone(inc Incarnation) {
 	}
 	m.lost()
 	m.refuseAll(m.downReason())
+	m.dropVanished()
 	switch {
 	case l.want == wantStopped && len(l.retired) > 0: // their end is the end
 	case l.want == wantStopped:

@@ -71,6 +71,7 @@ type lifecycle struct {
 	syncing     bool   // it is under way: the snapshot has been taken
 	syncSession uint64
 	syncedAt    time.Time
+	tellUntil   time.Time // until then the plugin is told of what vanished
 	patience    time.Time // until then calls wait for a synchronization
 	onePatience bool      // … and no longer than until the first of them waited in vain
 	hold        breaker.Reason

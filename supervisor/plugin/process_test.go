@@ -55,35 +55,44 @@ func (w *world) admit(e plugin.Admit) plugin.Input {
 // ---- the process
 
 func (w *world) launch(inc plugin.Incarnation) {
-	w.proc = process{inc: inc, knows: map[plugin.Ref]bool{}, limited: map[plugin.Ref]bool{}, excused: map[plugin.Ref]breaker.Reason{}, ghosts: map[plugin.Ref]bool{}}
+	p := &process{inc: inc, knows: map[plugin.Ref]bool{}, stopped: map[plugin.Ref]bool{}, limited: map[plugin.Ref]bool{}, excused: map[plugin.Ref]breaker.Reason{}, ghosts: map[plugin.Ref]bool{}}
+	w.procs[inc] = p
+	if w.m.Incarnation() == inc { // else it warms up beside the one in service
+		w.proc = p
+	}
 	fails := !w.calm && w.IntN(4) == 0
-	w.proc.broken = !w.calm && w.IntN(8) == 0
+	p.broken = !w.calm && w.IntN(8) == 0
 	w.after(w.millis(5, 400), func() {
-		if w.proc.inc != inc || w.proc.launched { // its launch was cancelled
+		if w.procs[inc] != p || p.launched { // its launch was cancelled
 			return
 		}
 		if fails {
 			w.gone(inc)
 			return
 		}
-		w.proc.launched = true
+		p.launched = true
 		w.input(plugin.Launched{Inc: inc, InPlace: w.inPlace})
 	})
 }
 
 // end is the process ending after a while, as it was told to.
 func (w *world) end(inc plugin.Incarnation, d time.Duration) {
-	w.proc.leaving = true
+	if p := w.procs[inc]; p != nil {
+		p.leaving = true
+	}
 	w.after(d, func() { w.gone(inc) })
 }
 
 func (w *world) gone(inc plugin.Incarnation) {
-	if w.proc.inc != inc {
+	p := w.procs[inc]
+	if p == nil {
 		return
 	}
-	launched := w.proc.launched
-	w.proc = process{}
-	if launched {
+	delete(w.procs, inc)
+	if w.proc == p {
+		w.proc = &process{}
+	}
+	if p.launched {
 		w.input(plugin.Exited{Inc: inc})
 	} else {
 		w.input(plugin.LaunchFailed{Inc: inc})
@@ -92,6 +101,12 @@ func (w *world) gone(inc plugin.Incarnation) {
 
 // synchronize takes the snapshot now, as the supervisor does: what is being created is told as a creation unless the plugin's turn in it is over.
 func (w *world) synchronize(e plugin.Synchronize) {
+	proc := w.procs[e.Inc]
+	if proc == nil {
+		w.fault("incarnation #%d, which is gone, is synchronized", e.Inc)
+		return
+	}
+	w.unaware(proc)
 	var known []plugin.Ref
 	knows := map[plugin.Ref]bool{}
 	tell := func(r plugin.Ref) { known, knows[r] = append(known, r), true }
@@ -106,10 +121,10 @@ func (w *world) synchronize(e plugin.Synchronize) {
 		}
 	}
 	// What the plugin does not learn from this snapshot, it may learn as a creation.
-	w.proc.knows, w.proc.limited, w.proc.excused, w.proc.ghosts = knows, map[plugin.Ref]bool{}, map[plugin.Ref]breaker.Reason{}, map[plugin.Ref]bool{}
-	fails := w.proc.broken || !w.calm && w.IntN(15) == 0
+	proc.knows, proc.limited, proc.excused, proc.ghosts = knows, map[plugin.Ref]bool{}, map[plugin.Ref]breaker.Reason{}, map[plugin.Ref]bool{}
+	fails := proc.broken || !w.calm && w.IntN(15) == 0
 	w.after(w.millis(1, 900), func() {
-		if w.proc.inc != e.Inc {
+		if w.procs[e.Inc] != proc {
 			return
 		}
 		if fails {
@@ -136,6 +151,11 @@ func (w *world) send(e plugin.Send) {
 		w.fault("call %d is sent after its answer", e.ID)
 		return
 	}
+	proc := w.proc
+	if proc.inc != e.Inc {
+		w.fault("call %d is sent to #%d, in service is #%d", e.ID, e.Inc, proc.inc)
+		return
+	}
 	w.hears(c)
 	outcome, takes := breaker.OutcomeSuccess, w.millis(0, 60)
 	if !w.calm {
@@ -148,16 +168,16 @@ func (w *world) send(e plugin.Send) {
 			takes = w.millis(100, 1500) // late
 		case 3:
 			if w.IntN(4) == 0 {
-				w.proc.hung = true
+				proc.hung = true
 			}
 		}
 	}
-	if w.proc.hung {
+	if proc.hung {
 		return
 	}
 	inc := e.Inc
 	w.after(takes, func() {
-		if w.proc.inc == inc {
+		if w.procs[inc] == proc {
 			w.input(plugin.Returned{Inc: inc, ID: e.ID, Outcome: outcome})
 		}
 	})
@@ -165,7 +185,16 @@ func (w *world) send(e plugin.Send) {
 
 // hears checks that what the plugin is told fits to what it was told before.
 func (w *world) hears(c *worldCall) {
-	p := &w.proc
+	p := w.proc
+	if c.Vanished {
+		w.parting++
+	}
+	if c.Event == api.Event_STOP_CONTAINER || c.Event == api.Event_STOP_POD_SANDBOX {
+		if p.stopped[c.Ref] {
+			w.fault("%v is stopped twice", c.Ref)
+		}
+		p.stopped[c.Ref] = true
+	}
 	switch c.Event {
 	case api.Event_CREATE_CONTAINER, api.Event_RUN_POD_SANDBOX:
 		if p.knows[c.Ref] {

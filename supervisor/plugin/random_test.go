@@ -31,16 +31,16 @@ func firstSeed(t *testing.T) uint64 {
 func TestWhateverHappensThePromisesHoldAndThePluginComesBackKnowingTheTruth(t *testing.T) {
 	t.Parallel()
 	first := firstSeed(t)
-	steps := 0
+	steps, swaps, farewells := 0, 0, 0
 	for i := range uint64(worlds) {
 		w := newWorld(first + i)
 		if err := w.live(disturbances); err != nil {
 			t.Fatalf("PLUGIN_SEED=%d, step %d: %v", first+i, w.steps, err)
 		}
-		steps += w.steps
+		steps, swaps, farewells = steps+w.steps, swaps+w.swaps, farewells+w.parting
 	}
-	t.Logf("%d steps", steps)
-	if steps < 100*worlds {
-		t.Errorf("%d steps in %d worlds: nothing happens in them", steps, worlds)
+	t.Logf("%d steps, %d successors took over, %d calls about what vanished", steps, swaps, farewells)
+	if steps < 100*worlds || swaps < worlds || farewells < worlds {
+		t.Errorf("%d steps, %d successors and %d calls about what vanished in %d worlds: nothing happens in them", steps, swaps, farewells, worlds)
 	}
 }

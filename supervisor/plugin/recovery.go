@@ -6,11 +6,18 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 )
 
-// startSync begins a synchronization when a runtime is there to tell the state of.
+// startSync begins a synchronization when a runtime is there to tell the state of. What vanished is told before, and to a plugin that takes no second Synchronize it is the last that it is told.
 func (m *Machine) startSync() {
 	l := &m.life
-	if l.session == 0 || l.syncing || l.phase != Syncing || m.lane.inflight != nil {
+	if l.syncing || l.phase != Syncing || m.lane.inflight != nil {
 		return // a call in flight ends first: deliveries are serial
+	}
+	if m.tellVanished() || l.session == 0 {
+		return
+	}
+	if l.configured && !l.inPlace {
+		m.replaceProcess()
+		return
 	}
 	l.sync++
 	l.syncing, l.syncNumber, l.syncSession, l.dirty, l.overflowed = true, l.sync, l.session, false, false
@@ -36,18 +43,14 @@ func (m *Machine) synced(in Synced) {
 		return
 	}
 	l.syncing, l.configured = false, true
-	if l.phase != Syncing || l.session == 0 { // draining, or the runtime is gone: its return begins another
-		return
-	}
-	if l.syncSession != l.session { // the runtime changed meanwhile
-		if l.inPlace {
-			m.startSync()
-		} else {
-			m.replaceProcess()
-		}
+	if l.phase != Syncing {
 		return
 	}
 	m.lane.known(in.Mask, in.Known)
+	if l.syncSession != l.session { // the runtime changed meanwhile, or is gone: its return begins another
+		m.startSync()
+		return
+	}
 	l.syncedAt = m.now
 	l.hold = breaker.ReasonNone
 	m.emit(GuardStarted{NewVersion: in.NewVersion})
@@ -90,29 +93,36 @@ func (m *Machine) syncFailed(in SyncFailed) {
 func (m *Machine) runtimeUp(session uint64) {
 	l := &m.life
 	l.session = session
-	l.patience, l.onePatience = m.now.Add(SyncPatience), false
+	l.patience, l.onePatience, l.tellUntil = m.now.Add(SyncPatience), false, m.now.Add(VanishedLimit)
 	switch l.phase {
 	case Syncing:
-		if l.configured && !l.inPlace {
+		m.startSync()
+	case Ready:
+		m.keepEnds()
+		if !l.inPlace && len(m.lane.gone) == 0 {
 			m.replaceProcess()
 			return
 		}
+		m.become(Syncing)
 		m.startSync()
-	case Ready:
-		m.resync()
 	case Stopped, Starting, Draining, Backoff, CrashLoop, Disabled:
 	}
 }
 
 func (m *Machine) runtimeDown() {
 	m.life.session = 0
+	m.life.tellUntil = m.now.Add(VanishedLimit)
 	if n := m.life.next; n != nil {
 		n.held, n.dirty = false, true
 	}
 	if m.life.phase == Ready {
 		m.become(Syncing)
 	}
+	if m.life.phase == Syncing {
+		m.keepEnds()
+	}
 	m.refuseAll(m.downReason())
+	m.startSync()
 }
 
 // resync tells a plugin in service the state again: in place, or by a new incarnation where the plugin's contract does not allow a second Synchronize.

@@ -13,7 +13,7 @@ import (
 
 // ---- the runtime of the world
 
-// addPod starts the life of a pod with n containers. A pod that stays ends with running containers.
+// addPod starts the life of a pod with n containers. A pod that stays ends with running containers, and one that has stopped if there are several.
 func (w *world) addPod(n int, stays bool) *pod {
 	w.nextPod++
 	p := &pod{id: "p" + strconv.Itoa(w.nextPod), ctrs: map[string]*ctr{}}
@@ -21,6 +21,9 @@ func (w *world) addPod(n int, stays bool) *pod {
 	for i := range n {
 		id := "c" + strconv.Itoa(i+1)
 		p.ops = append(p.ops, op{api.Event_CREATE_CONTAINER, id}, op{api.Event_POST_CREATE_CONTAINER, id}, op{api.Event_START_CONTAINER, id}, op{api.Event_POST_START_CONTAINER, id})
+	}
+	if stays && n > 1 {
+		p.ops = append(p.ops, op{api.Event_STOP_CONTAINER, "c1"})
 	}
 	if !stays {
 		for i := range n {
@@ -109,9 +112,54 @@ func (w *world) connect() {
 	}
 	w.connected = true
 	w.session++
+	w.vanish()
 	w.input(plugin.RuntimeUp{Session: w.session})
 	for _, p := range slices.Clone(w.pods) {
 		w.advance(p)
+	}
+}
+
+// vanish is the runtime having lost pods and containers while it was away. The machine is told of each of them, whether the plugin knows it or not.
+func (w *world) vanish() {
+	clear(w.vanished)
+	for _, p := range slices.Clone(w.pods) {
+		whole := w.IntN(4) == 0
+		for _, id := range sortedKeys(p.ctrs) {
+			if whole || w.IntN(8) == 0 && len(p.ops) == 0 {
+				delete(p.ctrs, id)
+				w.vanishes(plugin.Ref{Pod: p.id, Container: id}, api.Event_STOP_CONTAINER, api.Event_REMOVE_CONTAINER)
+			}
+		}
+		if whole {
+			p.exists, p.ops, p.pending = false, nil, 0
+			w.pods = slices.DeleteFunc(w.pods, func(x *pod) bool { return x == p })
+			w.vanishes(plugin.Ref{Pod: p.id}, api.Event_STOP_POD_SANDBOX, api.Event_REMOVE_POD_SANDBOX)
+		}
+	}
+}
+
+func (w *world) vanishes(r plugin.Ref, events ...api.Event) {
+	for _, e := range events {
+		if !w.mask.IsSet(e) {
+			continue
+		}
+		w.nextCall++
+		c := plugin.Request{ID: w.nextCall, Event: e, Ref: r, PodKey: "uid-" + r.Pod, Timeout: 200 * time.Millisecond, Overdue: 2 * time.Second, Vanished: true}
+		w.calls[c.ID] = &worldCall{Request: c}
+		w.input(plugin.Call{Request: c})
+		w.vanished[r] = true
+	}
+}
+
+// unaware checks that an incarnation that is told the state has heard of the end of all that vanished, unless the guard kept that from it or it took too long.
+func (w *world) unaware(p *process) {
+	if p != w.proc || !w.mask.IsSet(api.Event_REMOVE_CONTAINER) {
+		return
+	}
+	for r := range p.knows {
+		if _, refused := p.ghosts[r]; w.vanished[r] && !refused && r.Container != "" {
+			w.fault("%v vanished, and the plugin is synchronized without having heard of it", r)
+		}
 	}
 }
 
@@ -139,7 +187,7 @@ func (w *world) disconnect() {
 
 // disturb does one thing that somebody or something might do.
 func (w *world) disturb() {
-	p := &w.proc
+	p := w.proc
 	switch w.IntN(40) {
 	case 0:
 		if p.inc != 0 && p.launched {
@@ -217,6 +265,8 @@ func (w *world) disturb() {
 				}
 			}
 		}
+	case 15, 16:
+		w.input(plugin.Replace{})
 	default:
 		w.addPod(w.IntN(4), w.IntN(5) == 0)
 	}
@@ -246,9 +296,12 @@ func (w *world) live(n int) error {
 		}
 	}
 	w.settle()
-	if w.err == nil {
+	for range 3 {
+		w.update()
 		w.compare()
+		w.lose()
 	}
+	w.compare()
 	if w.err == nil {
 		w.stop()
 	}
@@ -257,7 +310,10 @@ func (w *world) live(n int) error {
 
 // settle ends all faults and gives everything the time to recover.
 func (w *world) settle() {
-	w.calm, w.proc.hung, w.proc.broken = true, false, false
+	w.calm = true
+	for _, p := range w.procs {
+		p.hung, p.broken = false, false
+	}
 	w.connect()
 	w.reset()
 	if w.disabled {
@@ -269,6 +325,35 @@ func (w *world) settle() {
 	}
 	if left := w.w.unanswered(); len(left) > 0 && w.err == nil {
 		w.fault("calls without an answer: %v", left)
+	}
+}
+
+// update replaces the plugin while pods come and go.
+func (w *world) update() {
+	before := w.m.Incarnation()
+	w.addPod(2, false)
+	w.input(plugin.Replace{})
+	for range 4 {
+		w.addPod(1+w.IntN(2), w.IntN(2) == 0)
+		w.run(w.millis(0, 600))
+	}
+	w.run(time.Minute)
+	if (w.m.Incarnation() == before || w.m.Phase() != plugin.Ready) && w.err == nil {
+		w.fault("a minute after an update incarnation #%d is %s, before it was #%d", w.m.Incarnation(), w.m.Phase(), before)
+	}
+}
+
+// lose lets the runtime lose some of what is there. Nothing else happens, so the same incarnation of a plugin that may be told again comes back.
+func (w *world) lose() {
+	before := w.m.Incarnation()
+	w.addPod(3, true)
+	w.run(time.Minute)
+	w.disconnect()
+	w.run(w.millis(0, 30_000))
+	w.connect()
+	w.run(time.Minute)
+	if (w.inPlace && w.m.Incarnation() != before || w.m.Phase() != plugin.Ready) && w.err == nil {
+		w.fault("a minute after the runtime came back incarnation #%d is %s, before it was #%d", w.m.Incarnation(), w.m.Phase(), before)
 	}
 }
 
@@ -307,7 +392,7 @@ func (w *world) compare() {
 func (w *world) stop() {
 	w.input(plugin.Stop{})
 	w.run(time.Minute)
-	if phase := w.m.Phase(); phase != plugin.Stopped || w.proc.inc != 0 {
+	if phase := w.m.Phase(); phase != plugin.Stopped || len(w.procs) > 0 {
 		w.fault("a minute after the stop the plugin is %s", phase)
 	}
 	w.input(plugin.Enable{})

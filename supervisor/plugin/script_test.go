@@ -123,7 +123,7 @@ func queued(e api.Event) bool {
 	return strings.HasPrefix(e.PrettyName(), "Post") || e == api.Event_REMOVE_CONTAINER || e == api.Event_REMOVE_POD_SANDBOX
 }
 
-// call reads "1 CreateContainer p1/c1 [share=200ms] [timeout=500ms] [overdue=5s] [queued]". A share is as long as the timeout by default.
+// call reads "1 CreateContainer p1/c1 [share=200ms] [timeout=500ms] [overdue=5s] [queued] [vanished]". A share is as long as the timeout by default.
 func (w *words) call(now time.Time) plugin.Request {
 	r := plugin.Request{ID: w.id(), Event: w.event(), Ref: parseRef(w.next()), Timeout: 500 * time.Millisecond, Overdue: 5 * time.Second}
 	r.PodKey, r.Blocking = "uid-"+r.Ref.Pod, !queued(r.Event)
@@ -137,6 +137,8 @@ func (w *words) call(now time.Time) plugin.Request {
 			r.Overdue = w.duration(v)
 		} else if w.take("queued") {
 			r.Blocking = false
+		} else if w.take("vanished") {
+			r.Blocking, r.Vanished = false, true
 		} else {
 			w.fail("unknown option %q of a call", w.next())
 		}
@@ -178,12 +180,12 @@ func (w *words) synced() plugin.Synced {
 func (w *words) timer() plugin.Timer {
 	t := plugin.Timer{Kind: plugin.TimerKind(255)}
 	kind := w.next()
-	for k := plugin.Retry; k <= plugin.Overdue; k++ {
+	for k := plugin.Retry; k <= plugin.Hold; k++ {
 		if k.String() == kind {
 			t.Kind = k
 		}
 	}
-	if t.Kind > plugin.Overdue {
+	if t.Kind > plugin.Hold {
 		w.fail("unknown timer %q", kind)
 	}
 	for len(w.left) > 0 && w.err == nil {
@@ -225,6 +227,8 @@ func (w *words) input(now time.Time) plugin.Input {
 		return plugin.Enable{}
 	case "restart":
 		return plugin.Restart{}
+	case "replace":
+		return plugin.Replace{}
 	case "launched":
 		return plugin.Launched{Inc: w.inc(), InPlace: !w.take("stock")}
 	case "launch-failed":

@@ -20,15 +20,17 @@ type watch struct {
 	phase   plugin.Phase
 	stopped bool // Stop was asked for and the plugin is in phase Stopped
 	asked   bool // Stop was asked for
-	alive   plugin.Incarnation
+	alive   map[plugin.Incarnation]bool
+	serving plugin.Incarnation // in service, or on the way there
 	newest  plugin.Incarnation
+	next    plugin.Incarnation // warms up beside it
 	calls   map[plugin.CallID]*watched
 	ticket  plugin.CallID // admitted or asked about, and not back
 	flying  plugin.CallID
 	arrived int
 	order   map[string]int // per pod: the arrival of the last call that was sent
 	waiting []*watched     // blocking calls that were neither asked about nor answered, oldest first
-	told    map[plugin.Ref]bool
+	told    map[plugin.Incarnation]map[plugin.Ref]bool
 	syncAt  time.Time // end of the last synchronization
 	syncInc plugin.Incarnation
 	runtime bool // the runtime changed since
@@ -48,7 +50,8 @@ type watched struct {
 
 func newWatch(cfg plugin.Config, legal bool) *watch {
 	return &watch{
-		cfg: cfg, legal: legal, edges: map[string]bool{}, table: tableEdges(), calls: map[plugin.CallID]*watched{}, order: map[string]int{}, told: map[plugin.Ref]bool{},
+		cfg: cfg, legal: legal, edges: map[string]bool{}, table: tableEdges(), calls: map[plugin.CallID]*watched{}, order: map[string]int{},
+		told: map[plugin.Incarnation]map[plugin.Ref]bool{}, alive: map[plugin.Incarnation]bool{},
 	}
 }
 
@@ -106,10 +109,10 @@ func (w *watch) before(in plugin.Input) {
 	case plugin.RuntimeUp, plugin.RuntimeDown, plugin.Reset:
 		w.runtime = true
 	case plugin.Synced:
-		if in.Inc == w.alive {
-			clear(w.told)
+		if w.alive[in.Inc] {
+			w.told[in.Inc] = map[plugin.Ref]bool{}
 			for _, r := range in.Known {
-				w.told[r] = true
+				w.told[in.Inc][r] = true
 			}
 		}
 	default:
@@ -117,34 +120,53 @@ func (w *watch) before(in plugin.Input) {
 }
 
 func (w *watch) ended(inc plugin.Incarnation) {
-	if inc == w.alive {
-		w.alive, w.flying = 0, 0
+	delete(w.alive, inc)
+	delete(w.told, inc)
+	switch inc {
+	case w.serving:
+		w.serving, w.flying = 0, 0
+	case w.next:
+		w.next = 0
 	}
 }
 
 func (w *watch) effect(now time.Time, e plugin.Effect) {
 	switch e := e.(type) {
 	case plugin.Launch:
-		if w.alive != 0 {
-			w.fault("two incarnations: #%d is launched while #%d lives", e.Inc, w.alive)
+		switch {
+		case w.serving == 0:
+			w.serving = e.Inc
+		case w.next != 0:
+			w.fault("three incarnations: #%d is launched while #%d lives and #%d warms up", e.Inc, w.serving, w.next)
+		default:
+			w.next = e.Inc
 		}
 		if e.Inc <= w.newest {
 			w.fault("incarnation #%d after #%d", e.Inc, w.newest)
 		}
-		w.alive, w.newest = e.Inc, e.Inc
+		w.alive[e.Inc], w.newest = true, e.Inc
 	case plugin.Synchronize:
-		if w.flying != 0 {
+		if w.flying != 0 && e.Inc == w.serving {
 			w.fault("a synchronization while call %d is in the plugin", w.flying)
 		}
-		w.served(e.Inc, "synchronize")
+		if e.Inc != w.serving && e.Inc != w.next {
+			w.fault("synchronize #%d, while #%d is in service and #%d warms up", e.Inc, w.serving, w.next)
+		}
 		if since := now.Sub(w.syncAt); w.legal && w.syncInc == e.Inc && !w.runtime && since < plugin.ResyncInterval {
 			w.fault("synchronized again after %s", since)
 		}
-		w.runtime = false
+		if e.Inc == w.serving {
+			w.runtime = false
+		}
 	case plugin.StopProcess:
-		w.served(e.Inc, "stop")
+		w.ends(e.Inc, "stop")
 	case plugin.KillProcess:
-		w.served(e.Inc, "kill")
+		w.ends(e.Inc, "kill")
+	case plugin.Swapped:
+		if e.Old != w.serving || e.New != w.next || w.flying != 0 || w.phase != plugin.Ready {
+			w.fault("#%d takes over from #%d in phase %s; in service is #%d, #%d warms up, call %d is in the plugin", e.New, e.Old, w.phase, w.serving, w.next, w.flying)
+		}
+		w.serving, w.next = e.New, 0
 	case plugin.Admit:
 		w.admit(e)
 	case plugin.Send:
@@ -183,13 +205,16 @@ func (w *watch) effect(now time.Time, e plugin.Effect) {
 		if w.legal {
 			w.fault("a violation: %s", e.What)
 		}
-	case plugin.GuardHung, plugin.GuardExited, plugin.GuardStarted, plugin.GuardHealth, plugin.Stale, plugin.Swapped, plugin.ReplaceFailed:
+	case plugin.GuardHung, plugin.GuardExited, plugin.GuardStarted, plugin.GuardHealth, plugin.Stale, plugin.ReplaceFailed:
 	}
 }
 
-func (w *watch) served(inc plugin.Incarnation, what string) {
-	if inc != w.alive {
-		w.fault("%s of #%d, while #%d lives", what, inc, w.alive)
+func (w *watch) ends(inc plugin.Incarnation, what string) {
+	if !w.alive[inc] {
+		w.fault("%s of #%d, which does not live", what, inc)
+	}
+	if inc == w.next {
+		w.next = 0
 	}
 }
 
@@ -213,7 +238,7 @@ func (w *watch) admit(e plugin.Admit) {
 	}
 	c.asked, w.ticket = true, e.ID
 	w.unwait(c)
-	if !c.Blocking && len(w.waiting) > 0 {
+	if !c.Blocking && w.phase == plugin.Ready && len(w.waiting) > 0 {
 		if first := w.waiting[0]; first.Ref.Pod != c.Ref.Pod || first.arrival < c.arrival {
 			w.fault("notification %d of %s overtakes blocking call %d of %s", c.ID, c.Ref.Pod, first.ID, first.Ref.Pod)
 		}
@@ -231,11 +256,13 @@ func (w *watch) unwait(c *watched) {
 
 func (w *watch) send(e plugin.Send) {
 	c := w.call(e.ID, "send")
-	w.served(e.Inc, "send")
+	if e.Inc != w.serving {
+		w.fault("send to #%d, while #%d is in service", e.Inc, w.serving)
+	}
 	if w.flying != 0 {
 		w.fault("call %d is sent while %d is in the plugin", e.ID, w.flying)
 	}
-	if w.phase != plugin.Ready {
+	if removal := c.Event == api.Event_REMOVE_CONTAINER || c.Event == api.Event_REMOVE_POD_SANDBOX; w.phase != plugin.Ready && !(w.phase == plugin.Syncing && (c.Vanished || removal)) {
 		w.fault("call %d is sent in phase %s", e.ID, w.phase)
 	}
 	if c.sent || c.answers > 0 || w.ticket != e.ID {
@@ -249,10 +276,12 @@ func (w *watch) send(e plugin.Send) {
 	}
 	w.order[c.Ref.Pod], w.flying, c.sent = c.arrival, e.ID, true
 	if c.Event == api.Event_CREATE_CONTAINER || c.Event == api.Event_RUN_POD_SANDBOX {
-		if w.legal && w.told[c.Ref] {
+		if w.legal && w.told[e.Inc][c.Ref] {
 			w.fault("%v is told twice in an epoch", c.Ref)
 		}
-		w.told[c.Ref] = true
+		if w.told[e.Inc] != nil {
+			w.told[e.Inc][c.Ref] = true
+		}
 	}
 }
 
@@ -286,17 +315,17 @@ func (w *watch) after(now time.Time, m *plugin.Machine, in plugin.Input, effects
 	if m.Phase() != w.phase {
 		w.fault("phase %s was not reported, last was %s", m.Phase(), w.phase)
 	}
-	if w.stopped && (w.phase != plugin.Stopped || w.alive != 0) {
+	if w.stopped && (w.phase != plugin.Stopped || len(w.alive) > 0) {
 		w.fault("a stopped plugin is in phase %s", w.phase)
 	}
 	w.stopped = w.asked && w.phase == plugin.Stopped
 	switch w.phase {
 	case plugin.Starting, plugin.Syncing, plugin.Ready, plugin.Draining:
-		if w.alive == 0 {
+		if w.serving == 0 && (w.phase != plugin.Draining || len(w.alive) == 0) { // a successor that was given up may end last
 			w.fault("no process in phase %s", w.phase)
 		}
 	case plugin.Stopped, plugin.Backoff, plugin.CrashLoop, plugin.Disabled:
-		if w.alive != 0 {
+		if w.serving != 0 || w.next != 0 {
 			w.fault("a process in phase %s", w.phase)
 		}
 		for id, c := range w.calls {

@@ -25,6 +25,8 @@ type world struct {
 	due     events
 	seq     int
 	steps   int
+	swaps   int // how often a successor took over
+	parting int // how many calls about what vanished reached the plugin
 	err     error
 	history []moment // the last of them
 
@@ -38,7 +40,9 @@ type world struct {
 	connected bool
 	pods      []*pod
 	calls     map[plugin.CallID]*worldCall
-	proc      process
+	proc      *process // in service, or on the way there
+	procs     map[plugin.Incarnation]*process
+	vanished  map[plugin.Ref]bool // with the runtime that came back last
 	guard     guard
 	disabled  bool
 }
@@ -111,7 +115,7 @@ type worldCall struct {
 	op  op
 }
 
-// process is the incarnation, and what it was told since its last synchronization.
+// process is an incarnation, and what it was told since its last synchronization.
 type process struct {
 	inc      plugin.Incarnation
 	launched bool
@@ -119,6 +123,7 @@ type process struct {
 	hung     bool // it will not return from a call
 	broken   bool // its synchronization fails
 	knows    map[plugin.Ref]bool
+	stopped  map[plugin.Ref]bool           // it was told so
 	limited  map[plugin.Ref]bool           // asked about at creation, work not used: only removals and stops may follow
 	excused  map[plugin.Ref]breaker.Reason // not told in this epoch, and why that is right
 	ghosts   map[plugin.Ref]bool           // the removal was refused by the guard for a reason that withholds it
@@ -153,6 +158,7 @@ func newWorld(seed uint64) *world {
 	case 1:
 		w.mask.Clear(api.Event_RUN_POD_SANDBOX)
 	}
+	w.proc, w.procs, w.vanished = &process{}, map[plugin.Incarnation]*process{}, map[plugin.Ref]bool{}
 	w.m, w.w = plugin.New(w.cfg), newWatch(w.cfg, true)
 	return w
 }
@@ -239,6 +245,9 @@ func (w *world) carryOut(e plugin.Effect) []plugin.Input {
 		}
 		in := w.admit(e)
 		w.after(w.millis(0, int(w.slow/time.Millisecond)), func() { w.input(in) })
+	case plugin.Swapped:
+		w.swaps++
+		w.proc = w.procs[e.New]
 	case plugin.Send:
 		w.send(e)
 	case plugin.Answer:
@@ -254,7 +263,7 @@ func (w *world) carryOut(e plugin.Effect) []plugin.Input {
 		w.guardOpens()
 	case plugin.GuardStarted:
 		w.guard.down, w.guard.open, w.guard.failures = false, false, 0
-	case plugin.GuardHealth, plugin.Back, plugin.PhaseChanged, plugin.Stale, plugin.Violation, plugin.Swapped, plugin.ReplaceFailed:
+	case plugin.GuardHealth, plugin.Back, plugin.PhaseChanged, plugin.Stale, plugin.Violation, plugin.ReplaceFailed:
 	}
 	return nil
 }
