@@ -84,7 +84,7 @@ func (h *host) judgeFarewell(reply any, err error) verdict {
 		return h.judgeError(err)
 	}
 	if rpl, ok := reply.(*api.StopContainerResponse); ok {
-		h.sup.updates.accept(h, rpl.GetUpdate())
+		h.sup.updates.accept(h, api.Event_STOP_CONTAINER.PrettyName(), rpl.GetUpdate())
 	}
 	return verdict{outcome: breaker.OutcomeSuccess}
 }
