@@ -35,8 +35,8 @@
 //  4. the probe of a half-open breaker has no verdict yet: half_open_full
 //  5. a call has not come back: busy
 //  6. the pod is quarantined: quarantined
-//  7. the lane share is used up, and the event is one that somebody waits for:
-//     lane_share
+//  7. the lane share is used up, its own or the one that it has with others, and
+//     the event is one that somebody waits for: lane_share
 //
 // Only after all of them does an open breaker become half-open, so a refused
 // call never moves it, and a quarantined pod that the kubelet retries for ever

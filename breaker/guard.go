@@ -3,6 +3,7 @@ package breaker
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,7 @@ import (
 type Guard struct {
 	rand         func() float64
 	onTransition func(Transition)
+	shared       atomic.Pointer[SharedLane]
 
 	mu   sync.Mutex // guards everything below and the tickets' fields
 	cfg  Config

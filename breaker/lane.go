@@ -53,11 +53,12 @@ func (l *lane) reconfigure(old, cfg *Config, now time.Time) {
 
 // Charge books d during which this plugin kept an event waiting. Call it for
 // every event that waited, whatever the outcome; it feeds both LaneSeconds and
-// the lane share. A d that is not positive does nothing.
+// the lane share, and the one that the plugin has with others. A d that is not positive does nothing.
 func (g *Guard) Charge(d time.Duration) {
 	now := g.lock()
 	defer g.unlock()
 	g.lane.charge(&g.cfg, d, now)
+	g.shared.Load().charge(d, now)
 }
 
 // LaneSeconds returns the total of Charge, in seconds. It never decreases.

@@ -103,7 +103,7 @@ func (g *Guard) refusalLocked(c Call, now time.Time) Reason {
 		return ReasonBusy
 	case g.pods.quarantined(c.Pod, &g.cfg, now):
 		return ReasonQuarantined
-	case !c.Queued && g.lane.empty(&g.cfg, now):
+	case !c.Queued && (g.lane.empty(&g.cfg, now) || g.shared.Load().empty(now)):
 		return ReasonLaneShare
 	}
 	return ReasonNone

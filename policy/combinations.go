@@ -54,6 +54,9 @@ func (c *Config) combinationWarnings(config string, line int) Problems {
 		if p.Spec.LaneShare.Ratio > 0 {
 			warn(p, "spec.laneShare", "delete laneShare, or write failurePolicy: Ignore", "with failurePolicy Fail, containers are refused whenever the plugin has used up its share")
 		}
+		if l := c.Supervisor.Teams[p.Team].LaneShare; l != nil && l.Ratio > 0 {
+			warn(p, "spec.failurePolicy", "write failurePolicy: Ignore, or have laneShare deleted from spec.teams."+p.Team, "with failurePolicy Fail, containers are refused whenever the team has used up its share")
+		}
 	}
 	return out
 }

@@ -22,7 +22,6 @@ func unsupported(kind string) []unsupportedField {
 	if kind == KindSupervisor {
 		return []unsupportedField{
 			{path: "spec.tracing", missing: "tracing"},
-			{path: "spec.teams.*.laneShare", missing: "lane shares of a team"},
 		}
 	}
 	return nil

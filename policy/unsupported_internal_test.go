@@ -10,8 +10,7 @@ import (
 func notDefault(kind string) map[string]string {
 	if kind == KindSupervisor {
 		return map[string]string{
-			"spec.tracing":           "tracing: {ratio: 1}",
-			"spec.teams.*.laneShare": "teams: {t: {laneShare: {ratio: 0}}}",
+			"spec.tracing": "tracing: {ratio: 1}",
 		}
 	}
 	return nil

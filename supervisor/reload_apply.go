@@ -30,6 +30,7 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 	for _, m := range cfg.Plugins { // what is allowed is always today's, also for plugins that did not change
 		byName[m.Name].rules.Store(m)
 	}
+	s.lanes.apply(cfg, next.hosts)
 	s.inForce.Store(next)
 	s.deciding.Unlock()
 	for _, st := range steps {

@@ -85,6 +85,8 @@ type Supervisor struct {
 	stopCtx     context.Context //nolint:containedctx // the bound of the shutdown, set once by New and cancelled by Run
 	stopNow     context.CancelFunc
 
+	lanes teamLanes
+
 	mu       sync.Mutex
 	sessions uint64
 	conn     connection // the last attempt to reach the runtime
@@ -121,6 +123,7 @@ func New(o Options) *Supervisor {
 	}
 	s.restoreBypass(o.Loaded.Values[keyBypass])
 	s.inForce.Store(newPlan(1, o.Config, byName))
+	s.lanes.apply(o.Config, s.plan().hosts)
 	s.metrics.configured(o.Config)
 	s.reloads.setBroken(o.Stale)
 	loaded := reloadSuccess
