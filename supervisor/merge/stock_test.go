@@ -19,8 +19,10 @@ type attached struct {
 	create *api.CreateContainerResponse
 	update *api.UpdateContainerResponse
 	stop   *api.StopContainerResponse
-	// react makes the reply out of what the plugin sees, instead of create.
-	react func(*api.CreateContainerRequest) *api.CreateContainerResponse
+	// react, reactUpdate and reactStop make the reply out of what the plugin sees, instead of create, update and stop.
+	react       func(*api.CreateContainerRequest) *api.CreateContainerResponse
+	reactUpdate func(*api.UpdateContainerRequest) *api.UpdateContainerResponse
+	reactStop   func(*api.StopContainerRequest) *api.StopContainerResponse
 }
 
 // outcome is what a stock adaptation made of an event.
@@ -55,9 +57,15 @@ func stock(tb testing.TB, plugins []attached, create *api.CreateContainerRequest
 				},
 				UpdateContainer: func(_ context.Context, req *api.UpdateContainerRequest) (*api.UpdateContainerResponse, error) {
 					out.viewsUpdate = append(out.viewsUpdate, proto.CloneOf(req))
+					if p.reactUpdate != nil {
+						return copyOrNil(p.reactUpdate(req)), nil
+					}
 					return copyOrNil(p.update), nil
 				},
-				StopContainer: func(context.Context, *api.StopContainerRequest) (*api.StopContainerResponse, error) {
+				StopContainer: func(_ context.Context, req *api.StopContainerRequest) (*api.StopContainerResponse, error) {
+					if p.reactStop != nil {
+						return copyOrNil(p.reactStop(req)), nil
+					}
 					return copyOrNil(p.stop), nil
 				},
 			},
