@@ -1,26 +1,26 @@
 package isolation
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nri-supervisor/nri-supervisor/filetrust"
 )
 
 // binary is an executable that was checked.
 type binary struct {
-	path   string   // what to execute
-	file   *os.File // the file that was checked; nil if it was neither pinned nor to be executed by the stage
-	script bool     // its interpreter reads it again, by its path
+	path   string   // what to execute when there is no file
+	file   *os.File // what was checked; nil if it was neither pinned nor to be executed by the stage
+	script bool     // its interpreter opens it again
+	// byPath tells that the interpreter opens it by its path, to which nobody but root and this user can put another file.
+	byPath bool
 }
 
 func (b binary) close() {
@@ -29,71 +29,100 @@ func (b binary) close() {
 	}
 }
 
-// openBinary checks that path is a program that may be executed, and, with a pin, that its content is the pinned one. A
-// pinned program is executed through the descriptor that was hashed, so that it cannot be exchanged in between; its name
-// in ps is then the descriptor's number. A program that is to be confined is left open, for the stage; a program open, for the stage.
-func openBinary(path, pin string, c *Confinement) (binary, error) {
+// command executes it without the stage.
+func (b binary) command() *exec.Cmd {
+	switch {
+	case b.file == nil:
+		return &exec.Cmd{Path: b.path}
+	case b.script: // its interpreter finds it as the descriptor behind the connection
+		return &exec.Cmd{Path: "/proc/self/fd/4", ExtraFiles: []*os.File{b.file}}
+	default:
+		return &exec.Cmd{Path: fmt.Sprintf("/proc/self/fd/%d", b.file.Fd())}
+	}
+}
+
+// openBinary checks that path is a program that may be executed, and, with a pin, that its content is the pinned one.
+//
+// What is executed is what was checked: with a pin a sealed copy in memory, which nobody can write to any more; else, by the stage, the open file.
+// A script that is not pinned is read by its interpreter under its own name, by which many find what lies beside them; so that it cannot be another one by
+// then, either nobody else can change what the path leads to, or the interpreter is given the open file.
+func openBinary(s *Spec) (binary, error) {
+	path, c := s.Path, &s.Confine
 	if !filepath.IsAbs(path) {
 		return binary{}, fmt.Errorf("check %q: not an absolute path", path)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
+	if c.TrustFile {
+		if err := checkTrust(path); err != nil {
+			return binary{}, err
+		}
 	}
-	if err := c.checkFile(path, info); err != nil {
+	f, err := openProgram(path)
+	if err != nil {
 		return binary{}, err
 	}
-	if pin == "" {
-		if c.staged() {
-			return keepBinary(path, c)
-		}
-		return binary{path: path}, nil
+	bin, err := c.checked(f, s)
+	if err != nil || bin.file != f {
+		_ = f.Close() // read only
 	}
-	want, err := hex.DecodeString(pin)
-	if err != nil || len(want) != sha256.Size {
-		return binary{}, fmt.Errorf("check %q: sha256 %q is not %d hexadecimal digits", path, pin, 2*sha256.Size)
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
-	}
-	if err := checkPin(f, want, c); err != nil {
-		return binary{}, errors.Join(fmt.Errorf("check %q: %w", path, err), f.Close())
-	}
-	return binary{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), file: f}, nil
+	return bin, err
 }
 
-// keepBinary opens a program that is not pinned. What was opened is checked once more: it may be another file by now.
-func keepBinary(path string, c *Confinement) (binary, error) {
+// checkTrust refuses a path if others than root and this user can change what it leads to.
+func checkTrust(path string) error {
+	_, err := filetrust.Check(path)
+	if weak, ok := errors.AsType[*filetrust.Weakness](err); ok {
+		return fmt.Errorf("check %q: %w: %s, or set fileTrust: off", path, weak, weak.Remedy())
+	}
+	if err != nil {
+		return fmt.Errorf("check %q: %w", path, pathCause(err))
+	}
+	return nil
+}
+
+// openProgram opens a file that is to be executed. A file that may be executed and not read is opened as a mere path.
+func openProgram(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrPermission) { // it may be executed and not read
+	if errors.Is(err, fs.ErrPermission) {
 		f, err = os.OpenFile(path, unix.O_PATH, 0)
 	}
 	if err != nil {
-		return binary{}, fmt.Errorf("check %q: %w", path, pathCause(err))
+		return nil, fmt.Errorf("check %q: %w", path, pathCause(err))
 	}
+	return f, nil
+}
+
+// checked looks at the open program, and copies it if it is pinned.
+func (c *Confinement) checked(f *os.File, s *Spec) (binary, error) {
+	if err := c.checkFile(f); err != nil {
+		return binary{}, err
+	}
+	if isScript(f) {
+		if err := c.checkInterpreter(f, s.Env, maxInterpreters); err != nil {
+			return binary{}, err
+		}
+	}
+	switch {
+	case s.SHA256 != "":
+		sealed, err := sealPinned(f, s.SHA256)
+		if err != nil {
+			return binary{}, fmt.Errorf("check %q: %w", s.Path, err)
+		}
+		return binary{file: sealed, script: isScript(sealed)}, nil
+	case c.staged():
+		return binary{path: s.Path, file: f, script: isScript(f), byPath: c.TrustFile}, nil
+	default:
+		return binary{path: s.Path}, nil
+	}
+}
+
+// checkFile refuses what cannot be executed, and what would gain privileges by being executed, which also clears the parent-death signal.
+func (c *Confinement) checkFile(f *os.File) error {
+	path := f.Name()
 	info, err := f.Stat()
-	if err == nil {
-		err = c.checkFile(path, info)
-	}
 	if err != nil {
-		return binary{}, errors.Join(err, f.Close())
+		return fmt.Errorf("check %q: %w", path, pathCause(err))
 	}
-	return binary{path: path, file: f, script: isScript(f)}, nil
-}
-
-func isScript(f *os.File) bool {
-	head := make([]byte, 2)
-	n, err := f.ReadAt(head, 0)
-	return err == nil && n == 2 && string(head) == "#!"
-}
-
-// checkFile refuses what cannot be executed, what would gain privileges by being executed, which also clears the parent-death
-// signal, and what others can change.
-func (c *Confinement) checkFile(path string, info fs.FileInfo) error {
-	const writableByOthers fs.FileMode = 0o022
 	mode := info.Mode()
-	owner, owned := info.Sys().(*syscall.Stat_t)
 	switch {
 	case mode.IsDir():
 		return fmt.Errorf("check %q: a directory, not a program", path)
@@ -101,47 +130,92 @@ func (c *Confinement) checkFile(path string, info fs.FileInfo) error {
 		return fmt.Errorf("check %q: not a regular file (%s)", path, mode.Type())
 	case mode&0o111 == 0:
 		return fmt.Errorf("check %q: not executable (mode %#o): chmod +x it", path, mode.Perm())
-	case c.TrustFile && mode&writableByOthers != 0:
-		return fmt.Errorf("check %q: others can write it (mode %#o): chmod go-w it, or set fileTrust: off", path, mode.Perm())
-	case c.TrustFile && owned && owner.Uid != 0 && int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("check %q: it belongs to user %d, who is neither root nor this one: chown root it, or set fileTrust: off", path, owner.Uid)
 	case c.Setuid:
 		return nil
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
 		return fmt.Errorf("check %q: setuid or setgid programs are refused: chmod ug-s it", path)
 	}
-	if n, err := unix.Getxattr(path, "security.capability", nil); err == nil && n > 0 {
+	if n, err := unix.Getxattr(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), "security.capability", nil); err == nil && n > 0 {
 		return fmt.Errorf("check %q: programs with file capabilities are refused: setcap -r it", path)
 	}
 	return nil
 }
 
-func checkPin(f *os.File, want []byte, c *Confinement) error {
-	before, err := f.Stat()
-	if err != nil {
-		return pathCause(err)
+// maxInterpreters is how many scripts may interpret each other, as the kernel has it, execve(2).
+const maxInterpreters = 4
+
+func isScript(f *os.File) bool {
+	head := make([]byte, 2)
+	n, err := f.ReadAt(head, 0)
+	return err == nil && n == 2 && string(head) == "#!"
+}
+
+// checkInterpreter holds the program that reads a script to the rules for programs, and, if that is env, the one that env looks up.
+func (c *Confinement) checkInterpreter(script *os.File, env []string, more int) error {
+	head := make([]byte, 256) // the most that the kernel looks at, execve(2)
+	n, err := script.ReadAt(head, 0)
+	if n < len("#!") {
+		return fmt.Errorf("check %q: %w", script.Name(), err)
 	}
-	if err := c.checkFile(f.Name(), before); err != nil {
-		return err
+	line, _, _ := strings.Cut(string(head[len("#!"):n]), "\n")
+	words := strings.Fields(line)
+	if len(words) == 0 || !filepath.IsAbs(words[0]) || more == 0 {
+		return fmt.Errorf("check %q: interpreter %q: write an absolute path behind #!, of a program that is not a script of a script", script.Name(), line)
 	}
-	if isScript(f) {
-		return errors.New("a script cannot be pinned, its interpreter reads it again: pin a compiled program, or leave sha256 empty")
+	programs := words[:1]
+	if filepath.Base(words[0]) == "env" {
+		if found := lookUp(words[1:], env); found != "" {
+			programs = append(programs, found)
+		}
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return pathCause(err)
-	}
-	if sum := h.Sum(nil); !bytes.Equal(sum, want) {
-		return fmt.Errorf("sha256 is %x, the manifest pins %s", sum, strings.ToLower(hex.EncodeToString(want)))
-	}
-	after, err := f.Stat()
-	if err != nil {
-		return pathCause(err)
-	}
-	if before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime()) {
-		return errors.New("the file changed while it was read: try again when its installation is complete")
+	for _, path := range programs {
+		if err := c.checkProgram(path, env, more-1); err != nil {
+			return fmt.Errorf("check interpreter of %q: %w", script.Name(), err)
+		}
 	}
 	return nil
+}
+
+func (c *Confinement) checkProgram(path string, env []string, more int) error {
+	if c.TrustFile {
+		if err := checkTrust(path); err != nil {
+			return err
+		}
+	}
+	f, err := openProgram(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // read only
+	if err := c.checkFile(f); err != nil || !isScript(f) {
+		return err
+	}
+	return c.checkInterpreter(f, env, more)
+}
+
+// lookUp finds the program that env(1) would execute, behind its options and settings. Empty: there is none.
+func lookUp(words, env []string) string {
+	path := defaultPath
+	for _, kv := range env { // the last of a name wins
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for _, w := range words {
+		switch {
+		case strings.HasPrefix(w, "-"), strings.ContainsRune(w, '='):
+			continue
+		case filepath.IsAbs(w):
+			return w
+		}
+		for _, dir := range filepath.SplitList(path) {
+			if info, err := os.Stat(filepath.Join(dir, w)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return filepath.Join(dir, w)
+			}
+		}
+		return ""
+	}
+	return ""
 }
 
 // pathCause removes the path from an error that is going to be wrapped with it.

@@ -80,7 +80,7 @@ type Confinement struct {
 	// ReadOnly and ReadWrite are paths that it can use although a rule above says otherwise. They must exist.
 	ReadOnly, ReadWrite []string
 
-	// TrustFile refuses an executable that others than root and the supervisor's user can write.
+	// TrustFile refuses an executable, and an interpreter of a script, if others than root and the supervisor's user can change what its path leads to.
 	TrustFile bool
 	// Setuid allows executables with setuid or setgid bit, or file capabilities.
 	Setuid bool

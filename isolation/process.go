@@ -60,7 +60,7 @@ func (p *process) exec(cmd *exec.Cmd) error {
 	}
 	if err := cmd.Start(); err != nil {
 		if errors.Is(err, unix.ENOEXEC) {
-			return fmt.Errorf("execute %q: %w: not a program for this machine's architecture", cmd.Path, unix.ENOEXEC)
+			return fmt.Errorf("execute %q: %w: not a program for this machine's architecture", cmd.Args[0], unix.ENOEXEC)
 		}
 		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 			err = pathErr.Err

@@ -21,11 +21,11 @@ const (
 
 // order is what the stage has to do. It is this package's own wire format: both ends are the same executable.
 type order struct {
-	Path string   // argv[0], and what is executed if it is a script
+	Path string   // argv[0], and what the interpreter of a script may open
 	Args []string // with argv[0]
 	Env  []string
-	// Script is set if the executable is read again by its interpreter, so that only its path can be executed.
-	Script bool
+	// Script is set if the executable is opened again by its interpreter, ByPath if under its own name.
+	Script, ByPath bool
 	// Parent is the supervisor's process id.
 	Parent int
 	// Join are v1 cgroups.
@@ -146,7 +146,7 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 		return order{}, err
 	}
 	o := order{
-		Path: i.spec.Path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env), Script: bin.script,
+		Path: i.spec.Path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env), Script: bin.script, ByPath: bin.byPath,
 		Parent: os.Getpid(), NoFile: c.NoFile, RLimits: c.RLimits, OOMScore: oomScore(c.OOMScore), Dir: i.dir.path, Optional: map[Part]bool{},
 		User: i.user, CutCapabilities: c.CutCapabilities, Capabilities: uint64(granted), Required: uint64(required),
 		NoNewPrivs: c.NoNewPrivs || c.Seccomp || c.Shield || c.ConfineFiles, Seccomp: c.Seccomp,

@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execFile executes an open file, or, for a script, which its interpreter has to find, its path. It returns only on failure.
-func execFile(fd int, path string, script bool, args, env []*byte) error {
-	const thisFile = unix.AT_EMPTY_PATH
-	name, flags := "", thisFile
-	if script {
-		name, flags, fd = path, 0, unix.AT_FDCWD
+// execFile executes a path, or an open file if that is empty. It returns only on failure.
+func execFile(fd int, path string, args, env []*byte) error {
+	flags := 0
+	if path == "" {
+		flags = unix.AT_EMPTY_PATH
+	} else {
+		fd = unix.AT_FDCWD
 	}
-	p, err := unix.BytePtrFromString(name)
+	p, err := unix.BytePtrFromString(path)
 	if err != nil {
 		return err
 	}

@@ -192,6 +192,21 @@ func (s *stageProcess) bindToParent() error {
 	return nil
 }
 
+// executeFile executes the open file. An interpreter is given the descriptor of its script, or the path, if that is the same file.
+func (s *stageProcess) executeFile(args, env []*byte) error {
+	if !s.Script {
+		return execFile(stageBinary, "", args, env)
+	}
+	var open, named unix.Stat_t
+	if s.ByPath && unix.Fstat(stageBinary, &open) == nil && unix.Stat(s.Path, &named) == nil && open.Dev == named.Dev && open.Ino == named.Ino {
+		return execFile(-1, s.Path, args, env)
+	}
+	if _, err := unix.FcntlInt(stageBinary, unix.F_SETFD, 0); err != nil { // it stays open for the interpreter
+		return err
+	}
+	return execFile(-1, fmt.Sprintf("/proc/self/fd/%d", stageBinary), args, env)
+}
+
 // execute replaces this process by the plugin.
 func (s *stageProcess) execute() error {
 	args, err1 := syscall.SlicePtrFromStrings(s.Args)
@@ -202,7 +217,7 @@ func (s *stageProcess) execute() error {
 	if err := s.lowerLimits(); err != nil {
 		return err
 	}
-	err := execFile(stageBinary, s.Path, s.Script, args, env)
+	err := s.executeFile(args, env)
 	switch {
 	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Errorf("execute %q: %w: not a program for this machine's architecture", s.Path, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notStarted(PhaseExec, err)
 	}
-	bin, err := openBinary(s.Path, s.SHA256, &s.Confine)
+	bin, err := openBinary(&s)
 	if err != nil {
 		return nil, notStarted(PhaseBinary, err)
 	}
@@ -176,7 +175,8 @@ func (i *Instance) execute(ctx context.Context, bin binary, peer *os.File, env [
 	if err != nil {
 		return nil, errors.Join(err, stdout.Close(), stdoutW.Close())
 	}
-	cmd := &exec.Cmd{Path: bin.path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env)}
+	cmd := bin.command()
+	cmd.Args, cmd.Env = append([]string{i.spec.Path}, i.spec.Args...), i.environment(env)
 	var stage *stage
 	if i.spec.Confine.staged() {
 		if cmd, stage, err = i.newStage(bin, env); err != nil {

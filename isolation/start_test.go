@@ -1,12 +1,14 @@
 package isolation_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -278,6 +280,9 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 	plain := file("plain", "x", 0o644)
 	setuid := file("setuid", "x", 0o755|os.ModeSetuid)
 	script := file("script", "#!/bin/sh\nexit 9\n", 0o755)
+	relative := file("relative", "#!sh\n", 0o755)
+	nowhere := file("nowhere", "#! /nowhere -x\n", 0o755)
+	raised := file("raised", "#!"+setuid+"\n", 0o755)
 	for name, tt := range map[string]struct {
 		change func(*isolation.Spec)
 		phase  isolation.Phase
@@ -300,7 +305,19 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 		"pin form":  {func(s *isolation.Spec) { s.SHA256 = "abc" }, isolation.PhaseBinary, "64 hexadecimal digits"},
 		"pinned script": {
 			func(s *isolation.Spec) { s.Path, s.SHA256 = script, strings.Repeat("0", 64) }, isolation.PhaseBinary,
-			"a script cannot be pinned",
+			"the manifest pins 0000",
+		},
+		"interpreter": {
+			func(s *isolation.Spec) { s.Path = relative }, isolation.PhaseBinary,
+			"write an absolute path behind #!",
+		},
+		"no interpreter": {
+			func(s *isolation.Spec) { s.Path = nowhere }, isolation.PhaseBinary,
+			`check "/nowhere": no such file`,
+		},
+		"setuid interpreter": {
+			func(s *isolation.Spec) { s.Path = raised }, isolation.PhaseBinary,
+			"setuid or setgid programs are refused",
 		},
 		"long path": {func(s *isolation.Spec) { s.Name = strings.Repeat("n", 90) }, isolation.PhaseRunDir, "the limit is 107"},
 		"no program": {
@@ -329,14 +346,20 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 
 func TestAScriptCanBeAPlugin(t *testing.T) {
 	t.Parallel()
-	s := spec(t, isolation.NRI, "stock")
-	script := filepath.Join(runDir(t), "plugin.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+s.Path+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, pinned := range []bool{false, true} {
+		s := spec(t, isolation.NRI, "stock")
+		script := filepath.Join(runDir(t), "plugin.sh")
+		text := []byte("#!/bin/sh\nexec " + s.Path + "\n")
+		// Another process writes it: a child that is forked here meanwhile would hold it open, and it could not be executed.
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat >"$0" && chmod 700 "$0"`, script)
+		cmd.Stdin = bytes.NewReader(text)
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		s.Path = script
+		if pinned {
+			s.SHA256 = fmt.Sprintf("%x", sha256.Sum256(text))
+		}
+		start(t, s)
 	}
-	if err := os.Chmod(script, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.Path = script
-	start(t, s)
 }

@@ -39,7 +39,7 @@ func Load(o LoadOptions) (*Config, error) {
 		}
 		config = info
 		b.configFile(f)
-		if p, bad := b.distrusted(f.Path, info); bad {
+		if p, bad := b.distrusted(f.Path); bad {
 			b.usable = false
 			b.problems = append(b.problems, p)
 		}
@@ -66,7 +66,7 @@ func Load(o LoadOptions) (*Config, error) {
 		if config != nil && os.SameFile(config, info) {
 			continue
 		}
-		if p, bad := b.distrusted(path, info); bad {
+		if p, bad := b.distrusted(path); bad {
 			b.hash.add(path, f.Data)
 			b.rejectFile(p)
 			continue
@@ -96,6 +96,11 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 			continue
 		case !info.IsDir():
 			out = append(out, path)
+			continue
+		}
+		if p, bad := b.distrusted(path); bad { // who can write to it takes manifests away as well
+			b.missing = append(b.missing, path)
+			b.problems = append(b.problems, p)
 			continue
 		}
 		entries, err := os.ReadDir(path)

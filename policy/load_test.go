@@ -1,14 +1,17 @@
 package policy_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nri-supervisor/nri-supervisor/filetrust"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
@@ -23,6 +26,16 @@ func newTree(t *testing.T) tree {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, weak := filetrust.Check(root); weak != nil { // the folder of temporary files is not as it should be
+		home, err := os.UserHomeDir()
+		if err == nil {
+			root, err = os.MkdirTemp(home, ".policy-test-")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(root) })
 	}
 	tr := tree{t, root}
 	tr.chmod(".", 0o755) // whatever the umask
@@ -229,8 +242,10 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 		{"a device", exec("/dev/null"), `spec.exec.path: "/dev/null" is a device, not a regular file; write the path of the binary`},
 		{"not executable", exec(tr.path("bin/plain")), `spec.exec.path: "/bin/plain" is not executable (mode 0644); chmod +x /bin/plain`},
 		{"setuid", exec(tr.path("bin/suid")), `spec.exec.path: "/bin/suid" is setuid or setgid, and so would undo what confines the plugin; chmod ug-s /bin/suid`},
-		{"writable", exec(tr.path("bin/writable")), `spec.exec.path: "/bin/writable": the file can be written by others (mode 0777); chmod go-w /bin/writable, or set fileTrust: off`},
-		{"in a writable folder", exec(tr.path("open/good")), `spec.exec.path: "/open/good": the folder /open can be written by others (mode 0775); chmod go-w /open, or set fileTrust: off`},
+		{"setuid without a profile", exec(tr.path("bin/suid")) + "\nsandbox: {profile: none}", ""},
+		{"writable without a profile", exec(tr.path("bin/writable")) + "\nsandbox: {profile: none}", `spec.exec.path: "/bin/writable": the file /bin/writable can be written by others (owner {uid}, group {gid}, mode 0777); chmod go-w /bin/writable, or set fileTrust: off`},
+		{"writable", exec(tr.path("bin/writable")), `spec.exec.path: "/bin/writable": the file /bin/writable can be written by others (owner {uid}, group {gid}, mode 0777); chmod go-w /bin/writable, or set fileTrust: off`},
+		{"in a writable folder", exec(tr.path("open/good")), `spec.exec.path: "/open/good": the folder /open can be written by others (owner {uid}, group {gid}, mode 0775); chmod go-w /open, or set fileTrust: off`},
 		{"a token", "exec: {path: " + good + ", env: [{name: T, valueFrom: {fileRef: " + token + "}}]}", ""},
 		{
 			"a missing token", "exec: {path: " + good + ", env: [{name: T, valueFrom: {fileRef: " + token + "x}}]}",
@@ -247,8 +262,9 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 			o := policy.LoadOptions{PluginPaths: []string{path}, CheckFiles: true}
 			c, problems := tr.load(o)
 			_, got, _ := strings.Cut(problems, ": ")
-			if got != tt.want || (c.Plugin("p") != nil) != (tt.want == "") {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
+			want := strings.NewReplacer("{uid}", strconv.Itoa(os.Getuid()), "{gid}", strconv.Itoa(os.Getgid())).Replace(tt.want)
+			if got != want || (c.Plugin("p") != nil) != (tt.want == "") {
+				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			o.CheckFiles = false
 			if c, problems := tr.load(o); len(c.Plugins) != 1 || problems != "" {
@@ -289,12 +305,26 @@ func TestFilesThatOthersCanWriteAreRefusedUnlessFileTrustIsOff(t *testing.T) {
 		}
 		o.CheckFiles = true
 		c, problems := tr.load(o)
-		want, plugins := "/d/bad.yaml: the file can be written by others (mode 0666); chmod go-w /d/bad.yaml, or set fileTrust: off", 0
+		want, plugins := fmt.Sprintf("/d/bad.yaml: the file /d/bad.yaml can be written by others (owner %d, group %d, mode 0666); chmod go-w /d/bad.yaml, or set fileTrust: off", os.Getuid(), os.Getgid()), 0
 		if trust == "off" {
 			want, plugins = "", 1
 		}
 		if problems != want || len(c.Plugins) != plugins {
 			t.Errorf("%s: %d plugins, %q", trust, len(c.Plugins), problems)
+		}
+		tr.chmod("d/bad.yaml", 0o644)
+		tr.chmod("bin/x", 0o755)
+		if c, problems := tr.load(o); len(c.Plugins) != 1 || problems != "" {
+			t.Errorf("%s: mended: %s", trust, problems)
+		}
+		// Who can write to the folder can take a manifest away, and who can write above it the folder.
+		for _, dir := range []string{"d", "."} {
+			tr.chmod(dir, 0o775)
+			c, problems = tr.load(o)
+			if refused := c == nil || len(c.Plugins) == 0; refused != (trust == "strict") {
+				t.Errorf("%s: %s can be written by others: %s", trust, dir, problems)
+			}
+			tr.chmod(dir, 0o755)
 		}
 		tr.chmod("config.yaml", 0o664)
 		c, problems = tr.load(o)

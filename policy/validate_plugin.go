@@ -287,7 +287,7 @@ func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 		return
 	}
 	if e.Path != "" && !d.failedUnder("spec.exec.path") {
-		b.checkBinary(d, "spec.exec.path", e.Path)
+		b.checkBinary(d, "spec.exec.path", e.Path, p.Spec.Sandbox.Profile)
 	}
 	for i, v := range e.Env {
 		at := indexPath("spec.exec.env", i) + ".valueFrom.fileRef"

@@ -21,6 +21,7 @@ spec:
   runDir: /run/nri-supervisor
   teams:
     ml-infra: {contact: "#ml-infra"}
+  fileTrust: "off" # whoever owns the folder of temporary files
 `
 
 // goodPlugin is a manifest with DIR for the folder of its binary.

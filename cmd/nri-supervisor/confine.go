@@ -74,12 +74,12 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 			out.Capabilities = nil // another user has what is added, and nothing else
 		}
 	}
+	out.TrustFile = c.trustFiles
 	if s.Profile == policy.ProfileNone {
 		return out, nil
 	}
 	out.ReadOnly, out.ReadWrite = s.ReadOnlyPaths, s.ReadWritePaths
 	out.Seccomp = s.Seccomp != policy.SeccompUnconfined
-	out.TrustFile = c.trustFiles
 	out.Capabilities, out.Required = adjustCapabilities(out.Capabilities, s.Capabilities), s.Capabilities.Add
 	if !p.ProfileWritten {
 		out.Optional = optional(s)

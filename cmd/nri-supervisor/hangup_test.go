@@ -57,7 +57,7 @@ func TestAHangupReloadsTheConfigurationAndTheServiceGoesOn(t *testing.T) {
 	dir := shortDir(t)
 	config := filepath.Join(dir, "config.yaml")
 	text := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  runtime: {socket: " + dir + "/nri.sock}\n  pluginDirs: [" + dir + "]\n" +
-		"  runDir: " + dir + "/run\n  stateDir: " + dir + "/state\n  metrics: {address: \"127.0.0.1:0\"}\n"
+		"  runDir: " + dir + "/run\n  stateDir: " + dir + "/state\n  metrics: {address: \"127.0.0.1:0\"}\n  fileTrust: \"off\"\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

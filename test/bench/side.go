@@ -269,6 +269,7 @@ spec:
   runDir: %q
   stateDir: %q
   metrics: {address: "127.0.0.1:0"}
+  fileTrust: "off"
   teams: {bench: {}}
 `, sd.socket, dirs, filepath.Join(sd.dir, "run"), filepath.Join(sd.dir, "state"))
 	return config, os.WriteFile(config, []byte(text), 0o600)

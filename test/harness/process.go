@@ -48,6 +48,7 @@ spec:
   runDir: %q
   stateDir: %q
   metrics: {address: "127.0.0.1:0"}
+  fileTrust: "off" # whoever owns the folder of temporary files
   defaults: {sandbox: {profile: none}} # plugins and tests tell each other things by files in /tmp, of which a confined plugin has its own
 %s
 `, r.Socket, filepath.Join(dir, "plugins.d"), filepath.Join(dir, "run"), filepath.Join(dir, "state"), teams)

@@ -15,6 +15,8 @@ var ours = []struct{ from, to, reason string }{
 	{"policy", "isolation", "policy knows no process"},
 	{"policy", "breaker", "policy knows no history"},
 	{"policy", "plugins", "a manifest is judged without the plugin"},
+	{"filetrust", "policy", "who can change a file is told, whatever it is for"},
+	{"filetrust", "isolation", "who can change a file is told, whatever it is for"},
 	{"breaker", "supervisor", "the guard is below the actor that uses it"},
 	{"breaker", "isolation", "the guard decides about calls, whoever makes them"},
 	{"breaker", "policy", "the guard is configured in its own types"},

@@ -84,6 +84,7 @@ spec:
   runDir: %q
   stateDir: %q
   metrics: {address: ""}
+  fileTrust: "off"
   teams: {team: {contact: "#team"}}
 `, socket, dir+"/plugins.d", dir+"/run", dir+"/state")
 	if err := os.Mkdir(dir+"/plugins.d", 0o755); err != nil { //nolint:gosec // as an administrator makes it
