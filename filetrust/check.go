@@ -20,7 +20,7 @@ const (
 )
 
 // Weakness is why a path is not trusted: somebody else can change what it leads to. The zero value is not used.
-type Weakness struct {
+type Weakness struct { //nolint:errname // what a file has; that it is an error as well is for the callers
 	// Path is what can be changed: the file, or a folder or a symbolic link on the way to it. It is absolute, and has no links before its last part.
 	Path string
 	// Mode, UID and GID are its own.
@@ -63,7 +63,7 @@ func (w *Weakness) what() string {
 
 // Check returns the path without links to what path leads to, and a *Weakness if somebody else than root and this process's user can change what that is. path is
 // absolute. Other errors are those of looking at it.
-func Check(path string) (real string, err error) {
+func Check(path string) (resolved string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("look at %q: not an absolute path", path)
 	}

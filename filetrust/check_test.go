@@ -24,12 +24,12 @@ func folder(t *testing.T) string {
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		}
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	chmod(t, real, 0o755) // whatever the umask
-	return real
+	chmod(t, resolved, 0o755) // whatever the umask
+	return resolved
 }
 
 func chmod(t *testing.T, path string, mode fs.FileMode) {
@@ -68,16 +68,16 @@ func TestEachFolderAndEachLinkOnTheWayCounts(t *testing.T) {
 				}
 				chmod(t, filepath.Join(root, weak), mode)
 			}
-			real, err := filetrust.Check(filepath.Join(root, "x/y/link"))
+			resolved, err := filetrust.Check(filepath.Join(root, "x/y/link"))
 			if weak == "" {
-				if err != nil || real != file {
-					t.Errorf("%q, %v", real, err)
+				if err != nil || resolved != file {
+					t.Errorf("%q, %v", resolved, err)
 				}
 				return
 			}
 			w, ok := errors.AsType[*filetrust.Weakness](err)
-			if !ok || !w.Writable || w.Path != filepath.Join(root, weak) || real != file {
-				t.Fatalf("%q, %v", real, err)
+			if !ok || !w.Writable || w.Path != filepath.Join(root, weak) || resolved != file {
+				t.Fatalf("%q, %v", resolved, err)
 			}
 			if !strings.Contains(w.Error(), w.Path+" can be written by others (owner ") || w.Remedy() != "chmod go-w "+w.Path {
 				t.Errorf("%s; %s", w, w.Remedy())

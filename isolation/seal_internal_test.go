@@ -57,7 +57,7 @@ func TestEnvLooksUpWhatItWouldExecute(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "python3")
-	if err := os.WriteFile(program, nil, 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {

@@ -120,7 +120,7 @@ func rlimits(p *policy.Plugin) (noFile uint64, others []isolation.RLimit) {
 		if *l.Limit == nil {
 			continue
 		}
-		value := uint64(max((*l.Limit).Value(), 0)) //nolint:gosec // not below zero
+		value := uint64(max((*l.Limit).Value(), 0))
 		if l.Name == "nofile" {
 			noFile = value
 			continue
