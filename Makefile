@@ -97,6 +97,11 @@ test: ## all tests that need no root, with the race detector, in random order
 	$(call stage,test,$(GO_TEST) $(PKG))
 TARGETS += test
 
+.PHONY: manuals
+manuals: ## run every command of README.md and docs/ as a reader would, and compare what it prints
+	$(call stage,manuals,$(GO) vet -buildvcs=false -tags manuals ./test/docs && $(GO) test -buildvcs=false -count=1 -timeout=$(TEST_TIMEOUT) -tags manuals ./test/docs)
+TARGETS += manuals
+
 ifneq ($(wildcard test/integration/*_test.go),)
 .PHONY: integration
 integration: ## against the real NRI adaptation
@@ -223,7 +228,7 @@ endif
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration is a package that test runs already; of the chaos matrix test runs a sample. The whole matrix (chaos) and the guest (test-cgroup2) join when they have been seen
 # to pass on more than one kind of machine; until then they are run by hand.
-CI_STAGES := test lint build cross $(filter demo monitoring deploy isolation compat e2e e2e-ui,$(TARGETS)) fuzz
+CI_STAGES := test lint build cross $(filter manuals demo monitoring deploy isolation compat e2e e2e-ui,$(TARGETS)) fuzz
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it
