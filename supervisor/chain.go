@@ -117,9 +117,7 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 			continue
 		}
 		r := v.ask(ctx, s, d, len(sel)-i-1)
-		if o, ok := r.reply.(optOut); ok {
-			v.sup.optOut(s.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
-		}
+		v.leaves(s.h, r)
 		if err := v.settle(s.h, r); err != nil {
 			return err
 		}
@@ -190,6 +188,15 @@ func (v *visit) missedBefore(e api.Event, h *host) bool {
 	return slices.ContainsFunc(v.notes.list, func(d journal.Decision) bool {
 		return d.Plugin == h.name && d.Event == api.Event_CREATE_CONTAINER.PrettyName() && d.Action == journal.ActionIgnored
 	})
+}
+
+// leaves takes note of a plugin whose answer is that it wants to hear no more. It reports whether it is.
+func (v *visit) leaves(h *host, r callResult) bool {
+	o, ok := r.reply.(optOut)
+	if ok {
+		v.sup.optOut(h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
+	}
+	return ok
 }
 
 // outcomeOptedOut is what is remembered of a plugin that wants to hear no more of a container.

@@ -184,8 +184,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
 				v.earlier.add(i, p.h.name, rpl.GetAdjust())
 			}
-			if o, ok := p.result.reply.(optOut); ok {
-				v.sup.optOut(p.h, plugin.Request{Ref: plugin.Ref(v.ref)}, o)
+			if v.leaves(p.h, p.result) {
 				if by := v.need[p.h.name]; by != "" {
 					v.fails(p, v.sup.unmet(store.Observed{Ref: v.ref, Pod: v.pod, Container: v.ctr}, unmetRequirement{
 						plugin: p.h.name, by: by, match: journal.MatchOptedOut, why: "it is not interested in this container",

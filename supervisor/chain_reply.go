@@ -35,6 +35,7 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeUpdate(v),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.UpdateContainer(c, req) },
 			}, len(parts)-i-1)
+			v.leaves(p.h, p.result)
 			v.fails(p, v.settle(p.h, p.result))
 		}
 		rpl, _ := p.result.reply.(*api.UpdateContainerResponse)
@@ -88,6 +89,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
 			}, len(parts)-i-1)
+			v.leaves(p.h, p.result)
 			_ = v.settle(p.h, p.result) // recorded; Stop* is always Ignore
 		}
 		rpl, _ := p.result.reply.(*api.StopContainerResponse)

@@ -24,6 +24,7 @@ func (v *visit) validate(ctx context.Context, p *part, req *api.ValidateContaine
 		},
 		judge: p.h.judgeValidation,
 	}, 0)
+	v.leaves(p.h, r)
 	if !p.adjusts {
 		p.asked, p.result = true, r
 	}

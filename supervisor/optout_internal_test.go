@@ -135,3 +135,69 @@ func TestOptingOutSurvivesARestart(t *testing.T) {
 	}
 	_ = db.Close(t.Context())
 }
+
+// TestAPluginMayOptOutInTheAnswerToAnyEventThatItIsAskedAt: it hears no more of the container, and explain says so.
+func TestAPluginMayOptOutInTheAnswerToAnyEventThatItIsAskedAt(t *testing.T) {
+	t.Parallel()
+	out := &wire.NotInterestedError{Scope: wire.ScopeContainer}
+	var mu sync.Mutex
+	heard := map[string]int{}
+	hear := func(ev string) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[ev]++
+	}
+	for name, p := range map[string]*fakePlugin{
+		"StartContainer": {event: func(ev, id string) error {
+			if hear(ev + " " + id); ev == "StartContainer" {
+				return out
+			}
+			return nil
+		}},
+		"UpdateContainer": {
+			update: func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error) { return nil, out },
+			event:  func(ev, id string) error { hear(ev + " " + id); return nil },
+		},
+		"StopContainer": {
+			stop:  func(*api.StopContainerRequest) (*api.StopContainerResponse, error) { return nil, out },
+			event: func(ev, id string) error { hear(ev + " " + id); return nil },
+		},
+	} {
+		f, s := serve(t, load(t, [2]string{"p", sel("x")}), makers{"p": one(p)})
+		target, c := pod(name, "x", "1"), ctr(name, "c"+name)
+		if _, err := s.create(target, c); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch name {
+		case "StartContainer":
+			_, err = s.plugin.StartContainer(s.ctx(), &api.StartContainerRequest{Pod: target, Container: c})
+		case "UpdateContainer":
+			_, err = s.plugin.UpdateContainer(s.ctx(), &api.UpdateContainerRequest{Pod: target, Container: c})
+		default:
+			_, err = s.plugin.StopContainer(s.ctx(), &api.StopContainerRequest{Pod: target, Container: c})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := f.s.Explain(t.Context(), "default", "n-"+name, c.GetName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, e := explained(t, list, c.GetId(), "p"); e.Match != journal.MatchOptedOut || e.Note != "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if _, err := s.plugin.RemoveContainer(s.ctx(), &api.RemoveContainerRequest{Pod: target, Container: c}); err != nil {
+			t.Fatal(err)
+		}
+		other := ctr(name, "last"+name) // what comes of it is known when a later event has been answered
+		if _, err := s.create(target, other); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		if heard["RemoveContainer "+c.GetId()] > 0 {
+			t.Errorf("%s: it still hears of the container: %v", name, heard)
+		}
+		mu.Unlock()
+	}
+}

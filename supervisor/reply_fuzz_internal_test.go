@@ -37,6 +37,17 @@ func FuzzWhatPluginsReply(f *testing.F) {
 		seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Mounts: []*api.Mount{{Source: "/opt/x", Destination: "/a/../m/", Type: "bind"}, {Destination: "-/m\n"}}}}))
 	f.Add(seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Annotations: map[string]string{"a\nb": ""}, Hooks: &api.Hooks{Prestart: []*api.Hook{{Path: "h"}}}}}),
 		seed(&api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Rlimits: []*api.POSIXRlimit{{Type: "RLIMIT_\n"}}}, Update: []*api.ContainerUpdate{shares("known\n", 1)}}))
+	up := func(us ...*api.ContainerUpdate) []byte {
+		b, err := proto.Marshal(&api.UpdateContainerResponse{Update: us})
+		if err != nil {
+			f.Fatal(err)
+		}
+		return b
+	}
+	f.Add(up(shares("known", 2), shares("foreign", 2), shares("", 2)), up(shares("known", 3), memory("known", 1)))
+	f.Add(up(&api.ContainerUpdate{ContainerId: "known"}, &api.ContainerUpdate{ContainerId: "known", IgnoreFailure: true, Linux: &api.LinuxContainerUpdate{Resources: &api.LinuxResources{
+		Unified: map[string]string{"../x": "1"}, Devices: []*api.LinuxDeviceCgroup{{Allow: true, Type: "a", Access: "rwm"}}, HugepageLimits: []*api.HugepageLimit{{PageSize: "2MB"}, {}},
+	}}}), up(memory("known", 5)))
 	manifest := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: %}\nspec:\n  team: t\n  index: \"10\"\n  exec: {path: /x}\n  selector: {}\n  permissions: {env: {names: [GPU_*]}, mounts: {sources: [/opt/**]}}\n"
 	cfg, err := policy.Parse([]policy.SourceFile{
 		{Path: "c", Data: []byte("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {teams: {t: {}}}\n")},
@@ -82,7 +93,69 @@ func FuzzWhatPluginsReply(f *testing.F) {
 		if !bytes.Equal(run(), run()) {
 			t.Error("two runs differ")
 		}
+		updatesReplied(t, s, cfg.Plugins[0], first, second)
 	})
+}
+
+// updatesReplied is the same for replies to UpdateContainer and StopContainer, and for unsolicited updates.
+func updatesReplied(t *testing.T, s *Supervisor, p *policy.Plugin, said ...[]byte) {
+	t.Helper()
+	own := ctr("p", "known")
+	members := []merge.Member{{Name: "a", Index: "10"}, {Name: "b", Index: "10"}}
+	visited := func(e api.Event) *visit {
+		return &visit{sup: s, event: e, ref: store.Ref{Pod: "p", Container: "known"}, pod: pod("p"), ctr: own}
+	}
+	run := func() [2][]byte {
+		var out [2][]byte
+		v := visited(api.Event_UPDATE_CONTAINER)
+		updated, err := s.merge.UpdateContainer(t.Context(), members, &api.UpdateContainerRequest{Pod: v.pod, Container: own, LinuxResources: &api.LinuxResources{}},
+			func(_ context.Context, m int, _ *api.UpdateContainerRequest) *api.UpdateContainerResponse {
+				rpl := &api.UpdateContainerResponse{}
+				if proto.Unmarshal(said[m], rpl) != nil {
+					return nil
+				}
+				kept, _ := s.plan().hosts[m].judgeUpdate(v)(rpl, nil).reply.(*api.UpdateContainerResponse)
+				return kept
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = visited(api.Event_STOP_CONTAINER)
+		stopped, err := s.merge.StopContainer(t.Context(), members, &api.StopContainerRequest{Pod: v.pod, Container: own},
+			func(_ context.Context, m int, _ *api.StopContainerRequest) *api.StopContainerResponse {
+				rpl := &api.StopContainerResponse{}
+				if proto.Unmarshal(said[m], rpl) != nil {
+					return nil
+				}
+				kept, _ := s.plan().hosts[m].judgeStop(v)(rpl, nil).reply.(*api.StopContainerResponse)
+				return kept
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, list := range [][]*api.ContainerUpdate{updated.Reply.GetUpdate(), stopped.Reply.GetUpdate()} {
+			wellFormed(t, p, &api.CreateContainerResponse{Update: list})
+			var err error
+			if out[i], err = (proto.MarshalOptions{Deterministic: true}).Marshal(&api.StopContainerResponse{Update: list}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out
+	}
+	if a, b := run(), run(); !bytes.Equal(a[0], b[0]) || !bytes.Equal(a[1], b[1]) {
+		t.Error("two runs over updates differ")
+	}
+	for m, b := range said {
+		asked := &api.UpdateContainersRequest{}
+		if proto.Unmarshal(b, asked) != nil {
+			continue
+		}
+		for _, u := range asked.GetUpdate() {
+			if s.updates.refusal(s.plan().hosts[m], u) == "" {
+				wellFormed(t, p, &api.CreateContainerResponse{Update: []*api.ContainerUpdate{u}})
+			}
+		}
+	}
 }
 
 func wellFormed(t *testing.T, p *policy.Plugin, rpl *api.CreateContainerResponse) {
@@ -102,6 +175,9 @@ func wellFormed(t *testing.T, p *policy.Plugin, rpl *api.CreateContainerResponse
 		}
 	}
 	for _, u := range rpl.GetUpdate() {
+		if err := checkUpdate(u); u == nil || err != nil {
+			t.Errorf("update %v: %v", u, err)
+		}
 		if u.GetContainerId() != "known" {
 			t.Errorf("an update of container %q", u.GetContainerId())
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
@@ -77,9 +76,7 @@ func (se *session) validate(ctx context.Context, req *api.ValidateContainerAdjus
 				return p.ValidateContainerAdjustment(ctx, judged)
 			},
 		}, len(judges)-i-1)
-		if out, ok := r.reply.(optOut); ok {
-			s.optOut(c.h, plugin.Request{Ref: plugin.Ref(v.ref)}, out)
-		}
+		v.leaves(c.h, r)
 		err := v.settle(c.h, r)
 		if reason := reasonOf(r.Result); reason != "" {
 			s.store.SetWork(v.ref, store.Work{Plugin: c.h.name, At: time.Now(), Outcome: r.Outcome.String(), Reason: reason, Missed: true})

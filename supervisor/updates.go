@@ -110,6 +110,9 @@ func (u *updater) refusal(h *host, up *api.ContainerUpdate) string {
 	if u.sup.bypassed() {
 		return "the supervisor is bypassed"
 	}
+	if u.sup.plan().byName[h.name] != h {
+		return "the plugin is not in the configuration any more"
+	}
 	if st := h.guard.State(); st == breaker.StateForcedOpen || st == breaker.StateDisabled {
 		return "an operator has switched the plugin off (" + st.String() + ")"
 	}
