@@ -20,6 +20,9 @@ Who may change what is decided in two places: ` + "`spec.permissions`" + ` of a 
 team writes there bounds every plugin of the team, whatever its manifest says and whatever authors of pods write into labels, annotations or variables. Ceilings and permissions are always today's; only the
 selection of a container is decided once.
 
+A ceiling also bounds the time for which the team's plugins keep events waiting: with ` + "`" + `laneShare: {ratio: 0.2, burst: 300ms}` + "`" + ` below ` + "`" + `spec.teams.NAME` + "`" + ` they have a fifth of the node's time together, and when it is
+used up each falls back by its ` + "`" + `failurePolicy` + "`" + `, reason ` + "`" + `lane_share` + "`" + `, until the share refills.
+
 One thing that is not permitted drops the plugin's whole reply for that container, and its ` + "`failurePolicy`" + ` decides what follows. The log line ` + "`adjustment not permitted`" + `, the metric
 ` + "`nri_supervisor_adjustments_denied_total`" + ` and the journal name plugin, field, entry and rule; they never hold a value.
 
@@ -51,11 +54,15 @@ any runtime; a plugin that asks for one is told so in the log.
 
 - An entry that is removed needs permission as one that is set. An empty list permits nothing.
 - In a glob, ` + "`*`" + ` is any run of characters and ` + "`?`" + ` is one. In a path that starts with /, ` + "`*`" + ` stays within one folder and ` + "`**`" + ` crosses folders.
-- Paths must say what they mean: one with ` + "`..`" + ` or ` + "`//`" + ` is forbidden. Links in the host's folders are followed by the runtime and not seen here: whoever can write below a source can point elsewhere.
+- Names and paths with control characters (a line feed, a NUL), variables with ` + "`" + `=` + "`" + `, and paths that are not absolute make the whole reply invalid, whatever is granted.
+- Paths must say what they mean: where they are narrowed, one with ` + "`" + `..` + "`" + ` or ` + "`" + `//` + "`" + ` is forbidden, and without ` + "`" + `override` + "`" + ` no other spelling of a path hides what another plugin has mounted there. Links in the host's folders are followed by the runtime and not seen here: whoever can write below a source can point elsewhere.
 - With ` + "`sources`" + `, only bind mounts and mounts in memory (tmpfs, ramfs, mqueue, hugetlbfs) are permitted: the options of an overlay can show more than its source.
 - With ` + "`paths`" + `, rules for the device cgroup are forbidden, because they name no path. Which device a path stands for is not looked at: a rule can, by ` + "`major` and `minor`" + `.
 - ` + "`rules`" + ` are CEL over ` + "`reply`" + ` (NRI's CreateContainerResponse; other replies have no ` + "`adjust`" + `), ` + "`pod`" + ` and ` + "`container`" + `; all must be true. An error is no: a key that is missing, or a cost above 10,000 for one
   and 50,000 for all. ` + "`check`" + ` warns of rules that can cost so much.
+
+Annotations, variables and mounts that are granted without being narrowed can mean more than they say: some runtimes act on annotations (` + "`" + `run.oci.*` + "`" + `, ` + "`" + `io.kubernetes.cri-o.*` + "`" + `), programs on variables
+(` + "`" + `LD_PRELOAD` + "`" + `), and a CDI device brings whatever its specification on the host says. Narrow them, or leave them out of the ceiling.
 
 ` + "`permissions.override: true`" + ` lets a plugin remove, and so replace, what another hosted plugin set. Removing what the pod or the runtime set is an adjustment like any other.
 
@@ -71,7 +78,7 @@ that are critical (` + "`spec.critical`" + `) are never refused, unless the plug
 ` + "`tolerate-missing-plugins.nri-supervisor.dev: \"true\"`" + ` is created all the same: whoever can create pods can write that, so forbid it by admission control where it matters.
 
 The runtime does not know hosted plugins. In its own settings (` + "`required_plugins`" + ` of containerd's NRI validator) name the supervisor, ` + "`nri-supervisor`" + `, and no plugin behind it: names of hosted plugins would refuse every
-container. Names in ` + "`required-plugins.noderesource.dev`" + ` that are not hosted are the runtime's business and ignored here; where the runtime's validator is on, it refuses pods that name hosted plugins there, so use
+container. [Production](production.md#failing-closed) has the lines to write, and what they cost. Names in ` + "`required-plugins.noderesource.dev`" + ` that are not hosted are the runtime's business and ignored here; where the runtime's validator is on, it refuses pods that name hosted plugins there, so use
 ` + "`required-plugins.nri-supervisor.dev`" + `. ` + "`check` and `status`" + ` warn about combinations that cannot work.
 
 ## Validators

@@ -30,7 +30,7 @@ type denials struct {
 
 // deny tells of refused updates: one by one, or when there are too many at the end of a second in sums of the same event and reason. Nothing is left out.
 func (h *host) deny(e UpdateDenied) {
-	e.Plugin, e.Team, e.ContainerID, e.Count = h.name, h.policy().Team, oneLine(e.ContainerID), max(e.Count, 1)
+	e.Plugin, e.Team, e.Count = h.name, h.policy().Team, max(e.Count, 1)
 	d := &h.denials
 	now := time.Now()
 	d.mu.Lock()
@@ -88,8 +88,9 @@ func (h *host) tellSums() {
 
 func (h *host) tellDenials(list ...UpdateDenied) {
 	for _, e := range list {
-		h.sup.emit(e)
 		d := h.updateDecision(e.NRIEvent, e.ContainerID, journal.ActionDenied, e.Why, e.Fields)
+		e.ContainerID = d.ContainerID // bounded
+		h.sup.emit(e)
 		if e.Count > 1 || e.More {
 			d.Count = uint64(e.Count) //nolint:gosec // at least 1
 		}
