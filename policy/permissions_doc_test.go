@@ -43,14 +43,15 @@ any runtime; a plugin that asks for one is told so in the log.
 
 ## Values
 
-    permissions:
-      env: {names: ["GPU_*"]}
-      annotations: {keys: ["ml.example.com/*"]}
-      mounts: {sources: ["/opt/ml/**", tmpfs], destinations: ["/ml/*"]}
-      devices: {paths: ["/dev/nvidia*"]}
-      rules:
-        - name: memory-limit
-          expression: "!has(reply.adjust.linux.resources.memory.limit) || reply.adjust.linux.resources.memory.limit.value <= 1073741824"
+` + "```yaml\n" + `permissions:
+  env: {names: ["GPU_*"]}
+  annotations: {keys: ["ml.example.com/*"]}
+  mounts: {sources: ["/opt/ml/**", tmpfs], destinations: ["/ml/*"]}
+  devices: {paths: ["/dev/nvidia*"]}
+  rules:
+    - name: memory-limit
+      expression: "!has(reply.adjust.linux.resources.memory.limit) || reply.adjust.linux.resources.memory.limit.value <= 1073741824"
+` + "```" + `
 
 - An entry that is removed needs permission as one that is set. An empty list permits nothing.
 - In a glob, ` + "`*`" + ` is any run of characters and ` + "`?`" + ` is one. In a path that starts with /, ` + "`*`" + ` stays within one folder and ` + "`**`" + ` crosses folders.
