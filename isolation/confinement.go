@@ -74,6 +74,8 @@ type Confinement struct {
 	PrivateTmp []string
 	// Protect are paths that it cannot write to.
 	Protect []string
+	// NoDevices lets it open no device but null, zero, full and random ones, and those of the lists. Their files stay visible.
+	NoDevices bool
 	// ConfineFiles lets it use the system's files, its own directory and its private temporary ones, and the lists, and
 	// nothing else. It implies NoNewPrivs.
 	ConfineFiles bool
@@ -129,7 +131,9 @@ func (c *Confinement) optional(p Part) bool { return slices.Contains(c.Optional,
 func (c *Confinement) limited() bool { return c.Limits != (Limits{}) }
 
 // mounts tells whether the process needs a mount namespace of its own.
-func (c *Confinement) mounts() bool { return len(c.Hide)+len(c.PrivateTmp)+len(c.Protect) > 0 }
+func (c *Confinement) mounts() bool {
+	return c.NoDevices || len(c.Hide)+len(c.PrivateTmp)+len(c.Protect) > 0
+}
 
 // systemPaths are the files that a confined plugin may read and execute: programs, libraries and settings, what the kernel tells.
 func systemPaths() []string {

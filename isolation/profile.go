@@ -3,9 +3,13 @@ package isolation
 // standardCapabilities are what plugins that run as root use: they handle files of other users.
 func standardCapabilities() []string { return []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"} }
 
-// protectedPaths are what a plugin with the standard profile cannot write to: who can is root at the next login, boot or update.
+// protectedPaths are what a plugin with the standard profile cannot write to: who can is root at the next login, boot or update, or
+// through the kernel at once, or leaves its cgroup.
 func protectedPaths() []string {
-	return []string{"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/efi"}
+	return []string{
+		"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/efi",
+		"/root", "/home", "/opt", "/var/spool", "/run/systemd", "/run/udev", "/proc", "/sys",
+	}
 }
 
 // privateTmp are the temporary folders of which each confined plugin gets its own.
@@ -32,6 +36,6 @@ func confined(hide []string) Confinement {
 	const half = maxOOMScore / 2 // whatever their sizes are, it goes before the supervisor and before most pods
 	return Confinement{
 		Cgroup: true, OOMScore: half, CutCapabilities: true, NoNewPrivs: true, Seccomp: true, Shield: true,
-		Hide: hide, PrivateTmp: privateTmp(), TrustFile: true,
+		Hide: hide, PrivateTmp: privateTmp(), NoDevices: true, TrustFile: true,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,6 +55,7 @@ type order struct {
 	Hide               []string
 	PrivateTmp         []string
 	Protect            []string
+	Devices            []string // those that can be opened; nil: all
 	ConfineFiles       bool
 	Rules              []fileRule
 	Readable, Writable []string
@@ -153,6 +155,9 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 		Shield: c.Shield && !granted.has(unix.CAP_SYS_ADMIN), NoNetwork: c.NoNetwork,
 		Mounts: c.mounts(), Hide: c.Hide, PrivateTmp: c.PrivateTmp, Protect: c.Protect,
 		ConfineFiles: c.ConfineFiles, Rules: c.rules(i.dir.path), Readable: c.ReadOnly, Writable: c.ReadWrite,
+	}
+	if c.NoDevices {
+		o.Devices = slices.Concat(systemDevices(), c.ReadOnly, c.ReadWrite)
 	}
 	for _, p := range c.Optional {
 		o.Optional[p] = true

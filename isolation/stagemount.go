@@ -43,6 +43,9 @@ func (o *order) remount() error {
 			}
 		}
 	}
+	if err := o.closeDevices(); err != nil {
+		return err
+	}
 	defer unix.Umask(unix.Umask(0)) // what is made here has the mode that is written here
 	masks := o.masks()
 	keep, err := o.openKept(masks)
@@ -90,6 +93,32 @@ func setReadOnly(path string, readOnly bool) error {
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &attr); err != nil {
 		return fmt.Errorf("protect %q: %w", path, err)
+	}
+	return nil
+}
+
+// closeDevices makes devices mere files, on every mount, but for those of the order.
+func (o *order) closeDevices() error {
+	if o.Devices == nil {
+		return nil
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}); err != nil {
+		return fmt.Errorf("close devices: %w", err)
+	}
+	for _, path := range o.Devices {
+		if !within(path, "/dev") { // the lists have other paths as well
+			continue
+		}
+		err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
+		if errors.Is(err, unix.ENOENT) && slices.Contains(systemDevices(), path) {
+			continue
+		}
+		if err == nil {
+			err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV})
+		}
+		if err != nil {
+			return fmt.Errorf("open device %q: %w", path, err)
+		}
 	}
 	return nil
 }

@@ -29,11 +29,13 @@ func newConfinements(spec *policy.SupervisorSpec) confinements {
 	return c
 }
 
-// runtimeSockets are the usual folders and files in which container runtimes listen: who can connect there is root on the node.
+// runtimeSockets are the usual folders and files in which container runtimes listen, and others that start whatever root asks them to, outside of a
+// plugin's cgroup: who can connect there is root on the node.
 func runtimeSockets() []string {
 	return []string{
 		"/run/containerd", "/run/nri", "/run/crio", "/run/docker", "/run/docker.sock", "/run/cri-dockerd.sock", "/run/podman",
-		"/run/k3s/containerd",
+		"/run/k3s/containerd", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
+		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/machine", "/run/udev/control",
 	}
 }
 

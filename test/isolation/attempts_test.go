@@ -52,8 +52,21 @@ func attempts() map[string]func(arg string) (string, error) {
 		"network":     tryNetwork,
 		"flood":       tryFlood,
 		"closeoutput": tryCloseOutput,
-		"who":         func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
-		"cwd":         func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
+		"open": func(path string) (string, error) {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return "", err
+			}
+			return "", f.Close()
+		},
+		"migrate":   func(procs string) (string, error) { return "", os.WriteFile(procs, []byte("0"), 0) },
+		"call":      tryCall,
+		"chroot":    func(dir string) (string, error) { return "", unix.Chroot(dir) },
+		"follow":    func(link string) (string, error) { _, err := os.Readlink(link); return "", err },
+		"userspace": tryUserNamespace,
+		"abstract":  func(name string) (string, error) { return tryConnect("@" + name) },
+		"who":       func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
+		"cwd":       func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
 	}
 }
 
