@@ -39,6 +39,11 @@ type DockSpec struct {
 	OnWaiting func()
 	// RegisterLimit bounds the time from the connection to RegisterPlugin. 0: five seconds, as runtimes have it.
 	RegisterLimit time.Duration
+	// OnRemade is told when the socket's file was gone, or another one lay there: nil if the socket was made anew, else why it could not be, once for each reason. It must
+	// not block. Nil: nobody is told.
+	OnRemade func(error)
+	// WatchEvery is how often the dock looks whether the socket's file is still there. 0: one second.
+	WatchEvery time.Duration
 }
 
 // Refusal is a connection that was turned away.
@@ -55,12 +60,12 @@ type Refusal struct {
 // a pod that was replaced meanwhile.
 type Dock struct {
 	spec    DockSpec
-	socket  *attachSocket
 	closing chan struct{}
 	work    sync.WaitGroup
 
 	mu       sync.Mutex // guards the rest
 	closed   bool
+	socket   *attachSocket
 	arrivals int // connections that have not registered
 	waiting  *Attachment
 	taker    chan struct{} // not nil: somebody is in Next; closed when there is something to look at
@@ -73,13 +78,17 @@ func OpenDock(ctx context.Context, s DockSpec) (*Dock, error) {
 	if s.RegisterLimit == 0 {
 		s.RegisterLimit = registerLimit
 	}
+	if s.WatchEvery == 0 {
+		s.WatchEvery = watchSocketEvery
+	}
 	s.AllowUIDs = slices.Clone(s.AllowUIDs)
 	l, err := listenAt(ctx, s.Socket, s.AllowUIDs)
 	if err != nil {
 		return nil, err
 	}
 	d := &Dock{spec: s, socket: l, closing: make(chan struct{})}
-	d.work.Go(d.accept)
+	d.work.Go(func() { d.accept(l) })
+	d.work.Go(d.watch) //nolint:contextcheck // it lives as long as the dock
 	return d, nil
 }
 
@@ -147,9 +156,9 @@ func (d *Dock) wakeLocked() (woke bool) {
 	return true
 }
 
-func (d *Dock) accept() {
+func (d *Dock) accept(l *attachSocket) {
 	for {
-		c, err := d.socket.AcceptUnix()
+		c, err := l.AcceptUnix()
 		if err == nil {
 			d.arrive(c)
 			continue

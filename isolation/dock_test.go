@@ -270,6 +270,79 @@ func TestTheFolderStaysAndOnlyTheSocketIsReplaced(t *testing.T) {
 	}
 }
 
+func TestASocketThatSomebodyRemovesIsMadeAnewAndTheFolderIsNot(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(runDir(t), "attach", "test")
+	socket := filepath.Join(folder, "nri.sock")
+	told := make(chan error, 10)
+	d := openDock(t, isolation.DockSpec{Socket: socket, WatchEvery: time.Millisecond, OnRemade: func(err error) { told <- err }})
+	before := inode(t, folder)
+	dial(t, socket, "17")
+	serving := next(t, d)
+	hear := func(want string) {
+		t.Helper()
+		select {
+		case err := <-told:
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("told %v, want %q", err, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("told nothing in %s", patience)
+		}
+	}
+	remove := func() {
+		t.Helper()
+		if err := os.Remove(socket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	hear("")
+	if after := inode(t, folder); after != before {
+		t.Errorf("the folder is another: inode %d, before %d", after, before)
+	}
+	if info, err := os.Lstat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	select {
+	case <-serving.ConnClosed():
+		t.Error("the connection that was there has ended")
+	default:
+	}
+	dial(t, socket, "18")
+	next(t, d)
+
+	// Something else in its place is not ours to remove, and that is told once.
+	moved := filepath.Join(folder, "moved")
+	if err := os.WriteFile(moved, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(moved, socket); err != nil { // at once, so that it is not made anew in between
+		t.Fatal(err)
+	}
+	hear("is not a socket: remove it")
+	remove()
+	hear("")
+
+	// Without the folder nothing is made, until somebody has made it again.
+	if err := os.Rename(folder, folder+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	hear("no such file or directory")
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("the folder is there: %v", err)
+	}
+	if err := os.Rename(folder+"-gone", folder); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, socket, "19")
+	next(t, d)
+	d.Close()
+	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left: %v", err)
+	}
+}
+
 func TestASocketIsMadeOnlyWhereNobodyElseCanReplaceIt(t *testing.T) {
 	t.Parallel()
 	dir := runDir(t)

@@ -292,6 +292,27 @@ func TestFilesThatAManifestNamesAreLookedAtWhenAsked(t *testing.T) {
 	})
 }
 
+func TestASocketThatOthersCouldReplaceIsAWarning(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t)
+	tr.write("config.yaml", supervisorYAML, 0o644)
+	for _, dir := range []string{"open", "closed"} {
+		tr.write(dir+"/x", "", 0o600)
+	}
+	tr.chmod("open", 0o777)
+	for socket, want := range map[string]bool{"open/nri.sock": true, "open/later/nri.sock": true, "closed/nri.sock": false, "closed/later/nri.sock": false, "none/nri.sock": false} {
+		path := tr.write("p-"+strings.ReplaceAll(socket, "/", "-")+".yaml", strings.Replace(plugin("p", "attach: {socket: "+tr.path(socket)+"}"), "exec:", "#", 1), 0o644)
+		c, problems := tr.load(policy.LoadOptions{PluginPaths: []string{path}, CheckFiles: true})
+		if c.Plugin("p") == nil {
+			t.Fatalf("%s: %s", socket, problems)
+		}
+		warned := strings.Contains(problems, `warning: spec.attach.socket: others could put a socket of their own in the place of "/`+socket+`": the folder /open can be written by others (owner `)
+		if warned != want || !want && problems != "" {
+			t.Errorf("%s: %q", socket, problems)
+		}
+	}
+}
+
 func TestFilesThatOthersCanWriteAreRefusedUnlessFileTrustIsOff(t *testing.T) {
 	t.Parallel()
 	for _, trust := range []string{"strict", "off"} {

@@ -54,6 +54,24 @@ func (b *builder) checkBinary(d *document, field, path string, profile Profile) 
 	}
 }
 
+// warnAttachFolder warns of a socket of a plugin that attaches which others could replace: what is there of its folder by now decides. Such a socket is not made.
+func warnAttachFolder(d *document, socket string) {
+	for folder := filepath.Dir(socket); ; folder = filepath.Dir(folder) {
+		_, err := filetrust.Check(folder)
+		if weak, ok := errors.AsType[*filetrust.Weakness](err); ok {
+			at := "spec.attach.socket"
+			if !d.written(at) {
+				at = "spec.attach"
+			}
+			d.warnf(at, weak.Remedy()+", or write a path in a folder of root's", "others could put a socket of their own in the place of %q: %s", socket, weak)
+			return
+		}
+		if !errors.Is(err, fs.ErrNotExist) || folder == filepath.Dir(folder) {
+			return
+		}
+	}
+}
+
 // checkReadable looks at a file that a manifest refers to.
 func (b *builder) checkReadable(d *document, field, path string) {
 	f, _, err := readFile(path)

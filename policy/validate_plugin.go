@@ -283,7 +283,13 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 // checkPluginFiles looks at the files that the manifest refers to.
 func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 	e := p.Spec.Exec
-	if !b.options.CheckFiles || e == nil || p.running {
+	if !b.options.CheckFiles || p.running {
+		return
+	}
+	if a := p.Spec.Attach; a != nil && !d.failedUnder("spec.attach") {
+		warnAttachFolder(d, a.Socket)
+	}
+	if e == nil {
 		return
 	}
 	if e.Path != "" && !d.failedUnder("spec.exec.path") {

@@ -32,7 +32,7 @@ func (d *dock) serves(p *policy.Plugin, over <-chan struct{}) bool {
 }
 
 // of returns the plugin's socket, listening.
-func (s *docks) of(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (*isolation.Dock, error) {
+func (s *docks) of(ctx context.Context, p *policy.Plugin, h supervisor.Hooks, remade func(error)) (*isolation.Dock, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.open[p.Name]; d != nil {
@@ -51,6 +51,7 @@ func (s *docks) of(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (*
 		OnRefused: func(r isolation.Refusal) {
 			h.Refused(supervisor.Refused{UID: r.Peer.UID, PID: r.Peer.PID, Why: r.Why, More: r.More})
 		},
+		OnRemade: remade,
 	})
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (s *docks) close() {
 
 // attach waits for a connection of a plugin that runs elsewhere.
 func (l *launcher) attach(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
-	d, err := l.docks.of(ctx, p, h)
+	d, err := l.docks.of(ctx, p, h, func(err error) { l.remade(p, err) })
 	if err != nil {
 		return nil, err
 	}

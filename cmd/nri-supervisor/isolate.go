@@ -33,5 +33,13 @@ func newLauncher(spec *policy.SupervisorSpec, host *isolation.Host, log *zap.Log
 		reduced: func(plugin, team string, missing []string) {
 			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
 		},
+		remade: func(p *policy.Plugin, err error) {
+			fields := append(who(p.Name, p.Team), zap.String("socket", p.Spec.Attach.Socket))
+			if err != nil {
+				log.Error("somebody removed the socket at which the plugin attaches", append(fields, zap.Error(err))...)
+				return
+			}
+			log.Warn("somebody removed the socket at which the plugin attaches; it was made anew", fields...)
+		},
 	}
 }

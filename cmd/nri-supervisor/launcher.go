@@ -24,6 +24,8 @@ type launcher struct {
 	docks   docks
 	// reduced is told what of a profile cannot be applied on this host.
 	reduced func(plugin, team string, missing []string)
+	// remade is told when the socket of a plugin that attaches was removed: nil if it was made anew.
+	remade func(p *policy.Plugin, err error)
 }
 
 // Launch starts one incarnation of a plugin.
