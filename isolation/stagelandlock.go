@@ -64,6 +64,7 @@ func (o *order) landlock() (missing string, err error) {
 		return "other processes are not shielded: the kernel has no Landlock", nil
 	}
 	var attr unix.LandlockRulesetAttr
+	rules := o.Rules
 	if o.ConfineFiles {
 		attr.Handled_access_fs = handled(version)
 	}
@@ -71,21 +72,25 @@ func (o *order) landlock() (missing string, err error) {
 	case !o.Shield:
 	case version >= landlockScopes:
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	case o.ConfineFiles:
+		missing = noScopes
+	case version >= landlockRefer:
+		// Whatever the rules are, who is under Landlock cannot look into processes that are not. This rule denies nothing.
+		missing = noScopes
+		attr.Handled_access_fs = unix.LANDLOCK_ACCESS_FS_REFER
+		rules = []fileRule{{Path: "/", Write: true}}
 	default:
-		missing = "signals to other processes are not denied: the kernel's Landlock is older than that of Linux 6.12"
-		if attr.Handled_access_fs == 0 {
-			return missing, nil
-		}
+		return "other processes are not shielded: the kernel's Landlock is older than that of Linux 5.19", nil
 	}
 	// Older kernels take a shorter structure: what lies behind is zero, and they say so if it is not.
 	fd, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // it takes a pointer
 	if errno != 0 {
 		return "", fmt.Errorf("create Landlock ruleset: %w", errno)
 	}
-	rules := os.NewFile(fd, "landlock")
-	defer func() { _ = rules.Close() }()
-	if o.ConfineFiles {
-		if err := o.addRules(int(fd), attr.Handled_access_fs); err != nil {
+	ruleset := os.NewFile(fd, "landlock")
+	defer func() { _ = ruleset.Close() }()
+	if attr.Handled_access_fs != 0 {
+		if err := addRules(int(fd), attr.Handled_access_fs, rules); err != nil {
 			return "", err
 		}
 	}
@@ -95,8 +100,11 @@ func (o *order) landlock() (missing string, err error) {
 	return missing, nil
 }
 
-// addRules allows what the order lists. What the system part of it lists need not exist.
-func (o *order) addRules(ruleset int, all uint64) error {
+// noScopes is what a kernel cannot do whose Landlock has no scopes.
+const noScopes = "signals to other processes of the same user, and their abstract sockets, are not denied: the kernel's Landlock is older than that of Linux 6.12"
+
+// addRules allows what the rules list. What the system part of them lists need not exist.
+func addRules(ruleset int, all uint64, rules []fileRule) error {
 	allow := func(fd int, rights uint64) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
@@ -104,6 +112,9 @@ func (o *order) addRules(ruleset int, all uint64) error {
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			rights &= accessFile
+		}
+		if rights&all == 0 {
+			return nil // a rule that allows nothing is refused
 		}
 		rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & all, Parent_fd: int32(fd)} //nolint:gosec // a descriptor
 		_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
@@ -113,7 +124,7 @@ func (o *order) addRules(ruleset int, all uint64) error {
 		}
 		return nil
 	}
-	for _, r := range o.Rules {
+	for _, r := range rules {
 		rights := uint64(accessRead)
 		if r.Write {
 			rights = all

@@ -87,7 +87,7 @@ func securityOf(cfg *policy.Config, names []string) ([]pluginSecurity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("plugin %q: %w", p.Name, err)
 		}
-		out = append(out, pluginSecurity{p.Name, p.Team, string(p.Spec.Sandbox.Profile), freedoms(&c)})
+		out = append(out, pluginSecurity{p.Name, p.Team, string(p.Spec.Sandbox.Profile), freedoms(&c, isolation.Landlock())})
 	}
 	if len(names) > 0 && len(out) == 0 {
 		return nil, hintError{fmt.Errorf("no plugin %q that is started by this configuration", names[0]), []string{"nri-supervisor check lists manifests that are wrong"}}
@@ -95,8 +95,8 @@ func securityOf(cfg *policy.Config, names []string) ([]pluginSecurity, error) {
 	return out, nil
 }
 
-// freedoms are the lines of one plugin.
-func freedoms(c *isolation.Confinement) []freedom {
+// freedoms are the lines of one plugin, on a kernel with a version of Landlock.
+func freedoms(c *isolation.Confinement, landlock int) []freedom {
 	const strict = "sandbox: {profile: strict}"
 	const standard = "sandbox: {profile: standard}"
 	pick := func(what string, ok bool, good, bad freedom) freedom {
@@ -133,13 +133,29 @@ func freedoms(c *isolation.Confinement) []freedom {
 	return []freedom{
 		user, caps, files,
 		pick("runtimes' sockets", len(c.Hide) > 0, freedom{May: "hidden", Exposure: sealed}, freedom{"", "can connect as its user may", exposed, standard}),
-		pick("other processes", c.Shield, freedom{May: "no signals to them, no look into them", Exposure: sealed}, freedom{"", "as its user may", exposed, standard}),
+		pick("other processes", c.Shield, shielded(c, landlock), freedom{"", "as its user may", exposed, standard}),
 		pick("system calls", c.Seccomp, freedom{May: "filtered", Exposure: sealed}, freedom{"", "all", exposed, "sandbox: {seccomp: default}, with profile standard or strict"}),
 		pick("network", c.NoNetwork, freedom{May: "none", Exposure: sealed}, freedom{"", "the host's", limited, "sandbox: {network: none}"}),
 		limit("memory", "memory", c.Limits.Memory, "128Mi"),
 		limit("processor", "cpu", c.Limits.CPU, "500m"),
 		limit("processes", "pids", c.Limits.PIDs, `64`),
 		{What: "limits of each process", May: perProcess(c), Exposure: sealed},
+	}
+}
+
+// shielded is what the profile's shield is worth with a version of Landlock; docs/adr says why no more can be done without scopes.
+func shielded(c *isolation.Confinement, landlock int) freedom {
+	const refer, scopes = 2, 6 // of Linux 5.19 and 6.12, landlock(7)
+	const other = "sandbox: {profile: strict}, or {user: NAME}"
+	switch {
+	case slices.Contains(c.Capabilities, "SYS_ADMIN"):
+		return freedom{"", "as its user may: Landlock would deny what SYS_ADMIN is for", exposed, "sandbox: {capabilities: {add: []}}"}
+	case landlock >= scopes || c.OwnUser:
+		return freedom{May: "no signals to them, no look into them", Exposure: sealed}
+	case landlock >= refer:
+		return freedom{"", "no look into them; signals to those of its user: this kernel is older than Linux 6.12", exposed, other}
+	default:
+		return freedom{"", "as its user may: this kernel has no Landlock, or that of before Linux 5.19", exposed, other}
 	}
 }
 

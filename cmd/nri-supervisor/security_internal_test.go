@@ -25,17 +25,20 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 	strict.Limits = isolation.Limits{Memory: 1 << 30, CPU: 1000, PIDs: 100}
 	for name, tt := range map[string]struct {
 		c       isolation.Confinement
+		kernel  int // its version of Landlock
 		exposed []string
 		limited []string
 	}{
-		"none": {isolation.Confinement{}, []string{
+		"none": {isolation.Confinement{}, 7, []string{
 			"user", "capabilities", "files", "runtimes' sockets", "other processes", "system calls", "memory", "processor", "processes",
 		}, []string{"network"}},
-		"standard":           {standard, []string{"user", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
-		"strict with limits": {strict, nil, nil},
+		"standard":                  {standard, 7, []string{"user", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
+		"standard on Linux 6.1":     {standard, 2, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
+		"standard without Landlock": {standard, 0, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
+		"strict with limits":        {strict, 0, nil, nil},
 	} {
 		var exposedNow, limitedNow []string
-		for _, f := range freedoms(&tt.c) {
+		for _, f := range freedoms(&tt.c, tt.kernel) {
 			switch f.Exposure {
 			case exposed:
 				exposedNow = append(exposedNow, f.What)

@@ -65,8 +65,11 @@ func attempts() map[string]func(arg string) (string, error) {
 		"follow":    func(link string) (string, error) { _, err := os.Readlink(link); return "", err },
 		"userspace": tryUserNamespace,
 		"abstract":  func(name string) (string, error) { return tryConnect("@" + name) },
-		"who":       func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
-		"cwd":       func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
+		"move": func(name string) (string, error) {
+			return "", errors.Join(os.WriteFile(name, nil, 0o600), os.Mkdir(name+"-folder", 0o700), os.Rename(name, name+"-folder/"+name))
+		},
+		"who": func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
+		"cwd": func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
 	}
 }
 

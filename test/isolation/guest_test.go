@@ -31,7 +31,7 @@ func beInit(m *testing.M) {
 	)
 	code := 1
 	if err == nil {
-		os.Args = []string{"/init", "-test.v", "-test.timeout=100s", "-test.parallel=2", "-test.run=TestALimitHolds|TestEachPluginHasACgroup|TestNothingOfAPluginSurvivesItsEnd|TestRaisingItsOwnLimits|TestTheSupervisorMakesRoom|TestTheManifests"}
+		os.Args = []string{"/init", "-test.v", "-test.timeout=100s", "-test.parallel=2", "-test.run=TestALimitHolds|TestEachPluginHasACgroup|TestNothingOfAPluginSurvivesItsEnd|TestRaisingItsOwnLimits|TestTheSupervisorMakesRoom|TestTheManifests|TestOtherProcesses|TestAPluginCannotLeave|TestADevice"}
 		code = m.Run()
 	}
 	fmt.Printf("\nguest: mounts %v\nguest: exit code %d\n", err, code)
@@ -53,6 +53,34 @@ func TestRaisingItsOwnLimitsIsDenied(t *testing.T) {
 	}
 	if got := ask(t, start(t, spec(t, h, dir, isolation.Confinement{NoFile: 100})), "rlimit:200"); got != "ok" {
 		t.Errorf("without: %s", got)
+	}
+}
+
+func TestOtherProcessesAreShieldedAsFarAsTheKernelCan(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	other := start(t, spec(t, h, dir, isolation.Standard([]string{dir})))
+	i := start(t, spec(t, h, dir, isolation.Standard([]string{dir})))
+	free := start(t, spec(t, h, dir, isolation.Confinement{}))
+	for _, words := range []string{fmt.Sprintf("environ:%d", other.PID()), fmt.Sprintf("memoryof:%d", other.PID()), fmt.Sprintf("follow:/proc/%d/cwd", other.PID())} {
+		if got := ask(t, i, words); !strings.HasPrefix(got, "denied: ") {
+			t.Errorf("%s: %s", words, got)
+		}
+		if got := ask(t, free, words); got != "ok" {
+			t.Errorf("%s without a profile: %s", words, got)
+		}
+	}
+	// A file can be moved from one folder to another, which the first version of Landlock denied.
+	if got := ask(t, i, "move:own"); got != "ok" {
+		t.Errorf("moving a file: %s", got)
+	}
+	const scopes = 6 // landlock(7)
+	got := ask(t, i, fmt.Sprintf("signal:%d", other.PID()))
+	if denied := strings.HasPrefix(got, "denied: "); denied != (isolation.Landlock() >= scopes) {
+		t.Errorf("a signal: %s with version %d of Landlock", got, isolation.Landlock())
+	}
+	if told := strings.Contains(strings.Join(i.Reduced(), "\n"), "Linux 6.12"); told != (isolation.Landlock() < scopes) {
+		t.Errorf("reduced: %q with version %d of Landlock", i.Reduced(), isolation.Landlock())
 	}
 }
 
