@@ -102,9 +102,9 @@ type AuditSpec struct {
 
 // TracingSpec exports spans by OTLP.
 type TracingSpec struct {
-	// Endpoint is the OTLP endpoint; empty is off.
+	// Endpoint is the URL of an OTLP collector that speaks HTTP, such as "http://127.0.0.1:4318"; without a path, /v1/traces is meant. Empty is off.
 	Endpoint string `json:"endpoint"`
-	// Ratio is the share of events that are traced, 0 to 1.
+	// Ratio is the share of events that are traced, 0 to 1, where the runtime does not trace them itself.
 	Ratio float64 `json:"ratio"`
 }
 

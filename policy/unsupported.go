@@ -17,20 +17,13 @@ type unsupportedField struct {
 	missing string
 }
 
-// unsupported lists every field that is not enforced yet. A row is deleted when its field is.
-func unsupported(kind string) []unsupportedField {
-	if kind == KindSupervisor {
-		return []unsupportedField{
-			{path: "spec.tracing", missing: "tracing"},
-		}
-	}
-	return nil
-}
+// unsupported lists every field of both documents that is not enforced yet: none. A row is added with a field that comes into the schema before it is enforced, and deleted when it is.
+func unsupported() []unsupportedField { return nil }
 
 // rejectUnsupported reports each field of the table that was written and is not at its default.
 // base is the path of the spec; value and defaults are the decoded spec and the default one.
-func (d *document) rejectUnsupported(kind, base string, value, defaults any) {
-	for _, row := range unsupported(kind) {
+func (d *document) rejectUnsupported(rows []unsupportedField, base string, value, defaults any) {
+	for _, row := range rows {
 		names := strings.Split(row.path, ".")
 		for _, hit := range expand(base, names[1:], reflect.ValueOf(value), reflect.ValueOf(defaults)) {
 			if _, written := d.places[hit.path]; !written || d.failedUnder(hit.path) || hit.same {

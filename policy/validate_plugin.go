@@ -44,7 +44,7 @@ func (b *builder) buildPlugin(c *candidate) {
 	p.selectors = d.compileSelector("spec.selector", p.Spec.Selector, &b.cel)
 	p.values = d.compileValueRules("spec.permissions", &p.Spec.Permissions)
 	p.rules = d.compileRules("spec.permissions.rules", p.Spec.Permissions.Rules, &b.cel)
-	d.rejectUnsupported(KindPlugin, "spec", p.Spec, defaultPluginSpec())
+	d.rejectUnsupported(unsupported(), "spec", p.Spec, defaultPluginSpec())
 	p.ProfileWritten, p.NetworkWritten = d.isWritten("spec.sandbox.profile"), d.isWritten("spec.sandbox.network")
 	d.validateSandbox("spec", &p.Spec)
 	b.applyTeam(d, p)

@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"net"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -60,6 +61,7 @@ func (b *builder) validateSupervisor() {
 	d.checkListen(metricsAddress, s.Metrics.Address)
 	b.validateTLS()
 	b.validateAudit()
+	b.validateTracing()
 	for _, role := range []struct {
 		name    string
 		members []string
@@ -79,7 +81,7 @@ func (b *builder) validateSupervisor() {
 		b.teams[name] = d.compileTeam(childPath("spec.teams", name), name, s.Teams[name])
 	}
 	b.validateDefaults()
-	d.rejectUnsupported(KindSupervisor, "spec", *s, defaultSupervisorSpec())
+	d.rejectUnsupported(unsupported(), "spec", *s, defaultSupervisorSpec())
 }
 
 const (
@@ -106,6 +108,26 @@ func (b *builder) validateTLS() {
 		d.errorf(path, "write both certFile and keyFile", "a certificate needs its key, and a key its certificate")
 	case t.ClientCAFile != "" && t.CertFile == "":
 		d.errorf(path+".clientCAFile", "write certFile and keyFile, too", "clients can show a certificate only where there is TLS")
+	}
+}
+
+// validateTracing validates where spans go. The endpoint is shown in messages, so it is no place for a password.
+func (b *builder) validateTracing() {
+	d, t := b.supervisor, b.spec.Tracing
+	if at := "spec.tracing.endpoint"; t.Endpoint != "" && !d.failedUnder(at) {
+		const remedy = `write the URL of an OTLP collector that speaks HTTP, such as "http://127.0.0.1:4318", or "" to trace nothing`
+		u, err := url.Parse(t.Endpoint)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+			d.errorf(at, remedy, "%q is no http or https URL", t.Endpoint)
+		case u.User != nil:
+			d.errorf(at, "set OTEL_EXPORTER_OTLP_HEADERS in the service's environment", "credentials do not belong into the configuration")
+		case u.RawQuery != "" || u.Fragment != "":
+			d.errorf(at, remedy, "%q has more than a host and a path", t.Endpoint)
+		}
+	}
+	if at := "spec.tracing.ratio"; !d.failedUnder(at) && !(t.Ratio >= 0 && t.Ratio <= 1) {
+		d.errorf(at, "write a number from 0 to 1, such as 0.01 for one in a hundred", "%v is no share", t.Ratio)
 	}
 }
 
@@ -164,7 +186,7 @@ func (b *builder) validateDefaults() {
 	d.compileSelector(path+".selector", spec.Selector, &b.cel)
 	d.compileValueRules(path+".permissions", &spec.Permissions)
 	d.compileRules(path+".permissions.rules", spec.Permissions.Rules, &b.cel)
-	d.rejectUnsupported(KindPlugin, path, spec, defaultPluginSpec())
+	d.rejectUnsupported(unsupported(), path, spec, defaultPluginSpec())
 	for _, field := range []string{"team", "index"} {
 		if b.defaults.get(field) != nil {
 			d.errorf(childPath(path, field), "write it in each plugin's manifest", "%s cannot have a default", field)

@@ -35,13 +35,16 @@ type visit struct {
 	need     map[string]string  // plugins that must succeed, and what requires it
 	failing  atomic.Bool        // some plugin's failure makes the request fail
 	notes    notes              // what is to be told of it
+	traced   EventTrace         // nil: it is not
 }
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
-	return &visit{
+	v := &visit{
 		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: se.deadline(ctx),
 		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), env: ctr.GetEnv()},
 	}
+	v.trace(ctx)
+	return v
 }
 
 // pod relays a pod event.
@@ -112,6 +115,7 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 				s.h.met.refused(breaker.ReasonBypass)
 				_ = v.settle(s.h, callResult{Result: plugin.Result{Refused: breaker.ReasonBypass}})
 			default:
+				d.traced = v.begin(s.h)
 				s.h.notify(d)
 			}
 			continue
@@ -127,6 +131,13 @@ func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.C
 
 // ask delivers the event to one plugin within its share of the time; later is how many plugins are still to come.
 func (v *visit) ask(ctx context.Context, s selected, d delivery, later int) callResult {
+	end := v.begin(s.h)
+	r := v.answer(ctx, s, d, later)
+	over(end, r.Result)
+	return r
+}
+
+func (v *visit) answer(ctx context.Context, s selected, d delivery, later int) callResult {
 	switch {
 	case v.sup.bypassed():
 		s.h.met.refused(breaker.ReasonBypass)

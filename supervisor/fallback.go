@@ -106,6 +106,7 @@ func (s *Supervisor) notified(h *host, c *call, r callResult) {
 		s.optOut(h, c.req, o)
 	}
 	h.noteNotified(c, r)
+	over(c.traced, r.Result)
 	reason := reasonOf(r.Result)
 	if reason == "" || r.Outcome == breaker.OutcomeCanceled && r.Delivered || c.quiet || s.toldMissed(h, store.Ref(c.req.Ref)) {
 		return

@@ -95,6 +95,7 @@ type call struct {
 	answered bool
 	given    atomic.Bool // the same, for the worker: what comes now is late
 	quiet    bool
+	traced   func(TracedResult) // as in delivery
 }
 
 // verdict is what a reply came to.

@@ -19,7 +19,8 @@ type delivery struct {
 	name   naming
 	invoke func(ctx context.Context, p api.PluginService) (any, error)
 	judge  func(reply any, err error) verdict
-	quiet  bool // missing work is recorded already
+	quiet  bool               // missing work is recorded already
+	traced func(TracedResult) // told of what became of a notification; nil: nobody is
 }
 
 func (h *host) newCall(d delivery, blocking bool) *call {
@@ -28,7 +29,7 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 			ID: plugin.CallID(h.nextID.Add(1)), Event: d.event, Ref: plugin.Ref(d.ref), PodKey: d.podKey, Blocking: blocking,
 			Timeout: h.policy().Timeout(d.event), Overdue: h.policy().OverdueAfter(d.event),
 		},
-		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet,
+		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet, traced: d.traced,
 	}
 }
 

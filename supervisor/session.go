@@ -179,7 +179,7 @@ func (se *session) run(ctx context.Context) error {
 		stub.WithConnection(conn), stub.WithPluginName(rt.Name), stub.WithPluginIdx(rt.Index),
 		stub.WithOnClose(func() { close(closed) }),
 		stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),
-		stub.WithLogger(quietLogger{}))
+		stub.WithLogger(quietLogger{}), stub.WithTTRPCOptions(nil, se.sup.opts.ServerOptions))
 	if err != nil {
 		_ = conn.Close()
 		return fmt.Errorf("prepare registration: %w", err)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/containerd/ttrpc"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -49,6 +50,10 @@ type Options struct {
 	Loaded state.Loaded
 	// Audit keeps what was decided. Nil keeps only the latest, in memory.
 	Audit *audit.Log
+	// Tracer follows the events of the runtime. Nil: they are not traced, and cost nothing more.
+	Tracer Tracer
+	// ServerOptions are added to the server that the runtime calls, such as what takes the context of a trace out of its requests.
+	ServerOptions []ttrpc.ServerOpt
 }
 
 // Supervisor hosts the plugins of one configuration behind one registration. Use New, then Run once.

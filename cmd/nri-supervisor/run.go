@@ -151,6 +151,11 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,
 		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn,
 	}
+	closeTracing, err := openTracing(spec.Tracing, &options, log)
+	if err != nil {
+		return err
+	}
+	defer closeTracing()
 	if pre != nil {
 		if err := turn(); err != nil {
 			return err // the runtime waits for us: at once

@@ -55,6 +55,8 @@ var others = []struct {
 	{"k8s.io/apimachinery", []string{"policy"}, "label selectors are evaluated in one place"},
 	{"go.yaml.in/yaml/v3", []string{"policy"}, "manifests are decoded strictly, in one place"},
 	{"github.com/BurntSushi/toml", []string{"doctor"}, "only the runtimes' own configuration is written in it"},
+	{"go.opentelemetry.io/otel", []string{"supervisor/tracing", "test"}, "the supervisor names what it does in its own words; one package translates and exports"},
+	{"github.com/containerd/otelttrpc", []string{"supervisor/tracing", "test"}, "as above"},
 	{"go.uber.org/zap", []string{"cmd"}, "libraries emit events; one file turns them into lines"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "flags and arguments end at the command line"},
 }
