@@ -18,6 +18,7 @@ const (
 
 // output is what one incarnation wrote: it keeps the last lines of both streams and the first bytes of stdout.
 type output struct {
+	pid    int        // set before anything is read
 	sink   func(Line) // may be nil
 	sinkMu sync.Mutex // held while sink is called, so that its calls are one at a time
 
@@ -94,6 +95,7 @@ func (o *output) show(l Line) {
 	if o.sink == nil {
 		return
 	}
+	l.PID = o.pid
 	o.sinkMu.Lock()
 	defer o.sinkMu.Unlock()
 	o.sink(l)

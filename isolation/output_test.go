@@ -18,7 +18,7 @@ func TestWhatAHandlerPrintsIsOutput(t *testing.T) {
 			s.OnOutput = out.add
 			i := start(t, s)
 			configure(t, i, "print")
-			if l := out.wait(t, withText("from stdout")); l.Stream != isolation.Stdout || l.Text != "from stdout" {
+			if l := out.wait(t, withText("from stdout")); l.Stream != isolation.Stdout || l.Text != "from stdout" || l.PID != i.PID() {
 				t.Errorf("line %+v", l)
 			}
 			if l := out.wait(t, withText("from stderr")); l.Stream != isolation.Stderr || l.Text != "from stderr" {

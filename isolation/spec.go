@@ -82,6 +82,8 @@ func (s Stream) String() string { return string(s) }
 
 // Line is one line of a plugin's output. Text is valid UTF-8 without control characters (except tab): others are escaped.
 type Line struct {
+	// PID is the process that the line is from, or whose child wrote it.
+	PID    int
 	Stream Stream
 	// Level is trace, debug, info, warn or error if the line said so (hclog's or slog's JSON, logfmt, a Go panic), else empty.
 	Level string

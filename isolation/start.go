@@ -200,6 +200,7 @@ func (i *Instance) execute(ctx context.Context, bin binary, peer *os.File, env [
 	if abandoned || err != nil {
 		p.signal(unix.SIGKILL)
 	}
+	i.out.pid = p.pid
 	i.drain(stdout, stderr)
 	go i.supervise(p, started)
 	if stage != nil && err == nil {

@@ -66,6 +66,8 @@ type (
 		Plugin, Team string
 		Err          string
 	}
+	// PluginStartGivenUp says that an incarnation that was still coming up was ended by us: at a stop, a restart or a change of its manifest.
+	PluginStartGivenUp struct{ Plugin, Team, Err string }
 	// RegisteredOtherwise says that a plugin registered with another name or index than its manifest has. The manifest's count; empty is what agrees.
 	RegisteredOtherwise struct{ Plugin, Team, Name, Index string }
 	// AttachRefused says that a connection to the socket of a plugin that attaches was turned away.
@@ -191,6 +193,7 @@ func (RuntimeLost) event()         {}
 func (PhaseChanged) event()        {}
 func (PluginStarted) event()       {}
 func (PluginStartFailed) event()   {}
+func (PluginStartGivenUp) event()  {}
 func (RegisteredOtherwise) event() {}
 func (AttachRefused) event()       {}
 func (PluginReplaced) event()      {}

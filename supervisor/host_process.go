@@ -128,6 +128,12 @@ func (h *host) attach(inc plugin.Incarnation, inst Incarnation) {
 
 func (h *host) launchFailed(r *running, err error) {
 	close(r.ended)
+	if r.stop { // it was given up because we end it, and did nothing wrong
+		h.sup.emit(PluginStartGivenUp{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
+		delete(h.runs, r.inc)
+		h.publish()
+		return
+	}
 	h.met.started("failure")
 	h.lastErr = err.Error()
 	rec := ExitRecord{Reason: "start_failed", Detail: err.Error(), At: time.Now()}
@@ -225,5 +231,10 @@ func (h *host) watchHealth(r *running) {
 }
 
 func (h *host) output(r *running, l OutputLine) {
-	h.sup.emit(Output{Plugin: h.name, Team: h.policy().Team, PID: int(r.pid.Load()), Line: l})
+	pid := l.PID
+	if pid == 0 {
+		pid = int(r.pid.Load())
+	}
+	h.met.outputDropped(l.Dropped)
+	h.sup.emit(Output{Plugin: h.name, Team: h.policy().Team, PID: pid, Line: l})
 }

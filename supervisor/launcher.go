@@ -40,6 +40,7 @@ type Refused struct {
 
 // OutputLine is one line that a plugin wrote.
 type OutputLine struct {
+	PID       int    // of the process that wrote it; 0: not known
 	Stream    string // stdout or stderr
 	Level     string // trace, debug, info, warn, error, or empty
 	Text      string

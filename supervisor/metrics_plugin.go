@@ -46,7 +46,7 @@ type pluginMetrics struct {
 	mu         sync.RWMutex // for reading while a series is looked up, so that none appears after forget
 	over       bool         // the plugin has left the configuration
 
-	stale, late                        prometheus.Counter
+	stale, late, unheard               prometheus.Counter
 	selected, notSelected, matchErrors prometheus.Counter
 
 	calls, refusals, fallbacks, containers, transitions, exits *pooledCounter
@@ -78,6 +78,7 @@ func (m *metrics) plugin(name, team string) *pluginMetrics {
 	out := &pluginMetrics{
 		all: m, name: name, team: team,
 		stale: m.counters["plugin_stale_inputs_total"].WithLabelValues(name), late: m.counters["plugin_late_replies_total"].WithLabelValues(name),
+		unheard:  m.counters["plugin_output_dropped_total"].WithLabelValues(name),
 		selected: decisions.WithLabelValues(name, decisionSelected), notSelected: decisions.WithLabelValues(name, decisionNotSelected),
 		matchErrors: decisions.WithLabelValues(name, decisionError),
 
@@ -176,6 +177,9 @@ func (p *pluginMetrics) transition(t breaker.Transition) {
 func (p *pluginMetrics) started(result string) {
 	p.do(func() { p.all.counters["plugin_starts_total"].WithLabelValues(p.name, result).Inc() })
 }
+
+// outputDropped counts lines of output that were left out.
+func (p *pluginMetrics) outputDropped(lines int) { p.unheard.Add(float64(lines)) }
 
 func (p *pluginMetrics) exited(reason string) { p.count(p.exits, combination{reason}, other()) }
 

@@ -14,7 +14,7 @@ import (
 
 // operatorCommands are the commands beside run and version.
 func operatorCommands() []*cobra.Command {
-	return []*cobra.Command{newCheck(), newStatus(), newMissed(), newEvents(), newExplain(), newRecord(), newVerify(), newPlugin(), newReload(), newBypass(), newSecurity(), newDoctor()}
+	return []*cobra.Command{newCheck(), newStatus(), newMissed(), newEvents(), newExplain(), newRecord(), newVerify(), newPlugin(), newReload(), newBypass(), newSecurity(), newDoctor(), newLogLevel()}
 }
 
 // defaultSocket is the admin socket of a supervisor with the default configuration (design §5).

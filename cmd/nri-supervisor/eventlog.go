@@ -99,6 +99,8 @@ func line(ev supervisor.Event) entry {
 			zap.String("sha256", e.Identity.SHA256), zap.Duration("took", e.Took))}
 	case supervisor.PluginStartFailed:
 		return entry{errl, "plugin did not start", append(who(e.Plugin, e.Team), zap.String("error", e.Err))}
+	case supervisor.PluginStartGivenUp:
+		return entry{info, "start of plugin given up", append(who(e.Plugin, e.Team), zap.String("why", e.Err))}
 	case supervisor.RegisteredOtherwise:
 		return entry{warn, "plugin registered as another than its manifest says", append(who(e.Plugin, e.Team), zap.String("name", e.Name), zap.String("index", e.Index))}
 	case supervisor.AttachRefused:

@@ -15,10 +15,7 @@ import (
 func TestTheLineOfAManualActionHasOnlyWhatBelongsToIt(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	log, err := newLogger(&b, "info", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := jsonLog(t, &b)
 	sink := logTo(log)
 	for _, c := range []struct {
 		event supervisor.ManualAction
@@ -41,10 +38,7 @@ func TestTheLineOfAManualActionHasOnlyWhatBelongsToIt(t *testing.T) {
 func TestTheLogSaysWhenTheAuditIsNotWrittenAndWhenItIsAgain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	log, err := newLogger(&b, "info", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := jsonLog(t, &b)
 	sink := logTo(log)
 	sink(auditProblem(errors.New("no space left on device"), 3))
 	sink(auditProblem(nil, 3))

@@ -54,7 +54,7 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 		Host: l.host, Confine: confine, OnUpdate: h.Update,
 		OnOutput: func(line isolation.Line) {
 			h.Output(supervisor.OutputLine{
-				Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,
+				PID: line.PID, Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,
 			})
 		},
 	})

@@ -23,12 +23,8 @@ const (
 func journalReachable() bool { return journal.Enabled() }
 
 // journalLogger is newLogger for the journal: the same JSON lines, each with its priority.
-func journalLogger(level string) (*zap.Logger, error) {
-	lvl, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level %q is not one of debug, info, warn, error", level)
-	}
-	return zap.New(&journalCore{LevelEnabler: lvl, encoder: zapcore.NewJSONEncoder(encoderConfig())}), nil
+func journalLogger(level zap.AtomicLevel) (*zap.Logger, *sampler) {
+	return sampled(&journalCore{LevelEnabler: level, encoder: zapcore.NewJSONEncoder(encoderConfig())})
 }
 
 // journalCore writes to the journal.

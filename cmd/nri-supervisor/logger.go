@@ -9,12 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger builds the log: one line for each event, JSON unless a person reads it on a terminal.
-func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
-	lvl, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("--log-level %q is not one of debug, info, warn, error", level)
-	}
+// newLogger builds the log: one line for each event, JSON unless a person reads it on a terminal. Lines that repeat are sampled.
+func newLogger(w io.Writer, level zap.AtomicLevel, format string) (*zap.Logger, *sampler, error) {
 	enc := encoderConfig()
 	var encoder zapcore.Encoder
 	switch {
@@ -23,9 +19,25 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	case format == "json", format == "auto":
 		encoder = zapcore.NewJSONEncoder(enc)
 	default:
-		return nil, fmt.Errorf("--log-format %q is not one of json, console, auto", format)
+		return nil, nil, fmt.Errorf("--log-format %q is not one of json, console, auto", format)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lvl)), nil
+	log, s := sampled(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
+	return log, s, nil
+}
+
+// sampled is a log whose repeated lines are sampled; flush the sampler when it ends.
+func sampled(core zapcore.Core) (*zap.Logger, *sampler) {
+	s := newSampler()
+	return zap.New(sampledCore{core, s}), s
+}
+
+// parseLevel reads a level of the log.
+func parseLevel(text string) (zapcore.Level, error) {
+	switch text {
+	case "debug", "info", "warn", "error":
+		return zapcore.ParseLevel(text)
+	}
+	return 0, fmt.Errorf("%q is not one of debug, info, warn, error", text)
 }
 
 // encoderConfig is how a line looks, wherever it goes.

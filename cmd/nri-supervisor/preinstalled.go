@@ -65,7 +65,7 @@ func (p *preinstalled) applyTo(o *supervisor.Options) {
 }
 
 // tell writes an error that comes before there is a configuration to where the log would be without any. Without a runtime that started us, whoever did reads it.
-func (p *preinstalled) tell(level string, cause error) error {
+func (p *preinstalled) tell(level zap.AtomicLevel, cause error) error {
 	if p == nil {
 		return cause
 	}
@@ -78,15 +78,22 @@ func (p *preinstalled) tell(level string, cause error) error {
 }
 
 // log is the log of a process whose output goes nowhere: the journal, or else a file in the state directory.
-func (p *preinstalled) log(stateDir, level string) (*zap.Logger, func(), error) {
+func (p *preinstalled) log(stateDir string, level zap.AtomicLevel) (*zap.Logger, func(), error) {
 	if journalReachable() {
-		log, err := journalLogger(level)
-		return log, func() {}, err
+		log, repeats := journalLogger(level)
+		return log, repeats.flush, nil
 	}
 	f, err := openLogFile(filepath.Join(stateDir, logFileName))
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := newLogger(f, level, "json")
-	return log, f.close, err
+	log, repeats, err := newLogger(f, level, "json")
+	if err != nil {
+		f.close()
+		return nil, nil, err
+	}
+	return log, func() {
+		repeats.flush()
+		f.close()
+	}, nil
 }

@@ -54,10 +54,16 @@ at once. A changed configuration or manifest is applied soon after it was writte
 }
 
 func (f *runFlags) run(cmd *cobra.Command) error {
-	log, err := newLogger(cmd.ErrOrStderr(), f.logLevel, f.logFormat)
+	lvl, err := parseLevel(f.logLevel)
+	if err != nil {
+		return usageError{fmt.Errorf("--log-level %w", err)}
+	}
+	level := zap.NewAtomicLevelAt(lvl)
+	log, repeats, err := newLogger(cmd.ErrOrStderr(), level, f.logFormat)
 	if err != nil {
 		return usageError{err}
 	}
+	defer briefly(repeats.flush)
 	hangups, stop := heedHangups()
 	defer stop()
 	var pre *preinstalled
@@ -68,21 +74,21 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	}
 	path, err := configPath(f.config)
 	if err != nil {
-		return pre.tell(f.logLevel, err)
+		return pre.tell(level, err)
 	}
 	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
 	if err != nil {
-		return pre.tell(f.logLevel, err)
+		return pre.tell(level, err)
 	}
 	if pre == nil {
-		return serve(cmd.Context(), b, nil, hangups, log)
+		return serve(cmd.Context(), b, nil, hangups, log, level)
 	}
-	log, closeLog, err := pre.log(b.config.Supervisor.StateDir, f.logLevel)
+	log, closeLog, err := pre.log(b.config.Supervisor.StateDir, level)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	if err := serve(cmd.Context(), b, pre, hangups, log); err != nil {
+	if err := serve(cmd.Context(), b, pre, hangups, log, level); err != nil {
 		log.Error("ended", zap.Error(err)) // nobody reads what the process says at its end
 		return err
 	}
@@ -103,7 +109,7 @@ func configPath(flag string) (string, error) {
 }
 
 // serve runs the service until ctx ends. Parts start in the order below and stop in reverse.
-func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struct{}, log *zap.Logger) error {
+func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struct{}, log *zap.Logger, level zap.AtomicLevel) error {
 	nri := newNRILog(log.Named("nri"))
 	defer nri.stop()
 	nrilog.Set(nri)
@@ -171,7 +177,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	if err := serveHTTP(side, &parts, spec.Metrics, registry, sup, log); err != nil {
 		return err
 	}
-	if err := serveAdmin(side, &parts, spec.Admin, sup, log); err != nil {
+	if err := serveAdmin(side, &parts, spec.Admin, sup, log, level); err != nil {
 		return err
 	}
 	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
@@ -194,11 +200,12 @@ func closing() (context.Context, context.CancelFunc) {
 }
 
 // serveAdmin serves the admin socket in the background, once it listens.
-func serveAdmin(ctx context.Context, parts *sync.WaitGroup, spec policy.AdminSpec, sup *supervisor.Supervisor, log *zap.Logger) error {
+func serveAdmin(ctx context.Context, parts *sync.WaitGroup, spec policy.AdminSpec, sup *supervisor.Supervisor, log *zap.Logger, level zap.AtomicLevel) error {
 	listening, ended := make(chan struct{}), make(chan error, 1)
 	parts.Go(func() {
 		ended <- admin.Serve(ctx, spec.Socket, sup, admin.Options{
 			Roles:     rolesOf(spec.Roles),
+			Log:       logLevel{level, log},
 			Listening: func() { close(listening) },
 			Denied: func(d admin.Denial) {
 				log.Warn("admin request denied", zap.Uint32("uid", d.UID), zap.Int("pid", d.PID), zap.String("path", d.Path))

@@ -100,10 +100,7 @@ func TestMetricsAreServedWithTLSToClientsWithACertificate(t *testing.T) {
 	cert, key := ca.pair("first")
 	write3(t, spec, cert, key, ca.pem())
 	var logged bytes.Buffer
-	log, err := newLogger(&logged, "info", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := jsonLog(t, &logged)
 	certs, err := newCertificates(spec, log)
 	if err != nil {
 		t.Fatal(err)

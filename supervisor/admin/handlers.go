@@ -43,6 +43,7 @@ func (s *server) handler() http.Handler {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(reloadLimit)) // it fails for no connection of a server
 		only(http.MethodPost, s.reload).ServeHTTP(w, r)
 	})
+	mux.HandleFunc("/v1/log-level", s.logLevel)
 	mux.Handle("/v1/bypass", only(http.MethodPost, s.bypass))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answerError(w, httpError{http.StatusNotFound, ErrorReply{
@@ -70,7 +71,7 @@ func roleFor(pattern string) Role {
 	switch pattern {
 	case "/", "/v1/status", "/v1/missed", "/v1/decisions", "/v1/explain":
 		return RoleView
-	case "/v1/plugins/{name}/{action}", "/v1/record":
+	case "/v1/plugins/{name}/{action}", "/v1/record", "/v1/log-level":
 		return RoleOperate
 	default: // the bypass, for one: it is about every team's plugins
 		return RoleAdmin

@@ -15,7 +15,7 @@ const (
 	RoleNone Role = iota
 	// RoleView may read: status, missing work, decisions, explanations.
 	RoleView
-	// RoleOperate may carry out actions on single plugins, and record events without values.
+	// RoleOperate may carry out actions on single plugins, change the level of the log, and record events without values.
 	RoleOperate
 	// RoleAdmin may do everything.
 	RoleAdmin

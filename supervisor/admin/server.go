@@ -23,6 +23,8 @@ type Options struct {
 	Problem func(text string)
 	// Roles say who may do what. The zero value: root and the user of this process everything, others nothing.
 	Roles Roles
+	// Log is the level of the log. Nil: it cannot be changed.
+	Log LogLevels
 }
 
 // Denial is a request that was answered with 403.

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+const (
+	// sampleBurst is how many equal lines are written in one sampleWindow; what comes beyond is counted.
+	sampleBurst  = 5
+	sampleWindow = 10 * time.Second
+	// sampleKinds bounds the different lines that are remembered at once; what comes beyond is written in full.
+	sampleKinds = 1024
+	// repeatedField is how many equal lines were left out, in the line that stands for them.
+	repeatedField = "repeated"
+)
+
+// sampledLines are the messages of lines that somebody else than the supervisor and its operators causes, as often as it likes: a plugin, a runtime, a peer of a socket. The lines of what
+// the supervisor does itself come at its own pace and are all written.
+func sampledLines() []string {
+	return []string{
+		"plugin output", "late reply discarded", "container update not made", "connection to a plugin's socket refused", "admin request denied", "admin socket",
+	}
+}
+
+// volatile are the fields in which lines differ that say the same.
+func volatile() []string {
+	return []string{"pid", "fromPid", "took", "after", "dropped", "lost", "more", "count", "from", "to"}
+}
+
+// sampler leaves out lines that say the same again and again, and tells how many they were. Safe for concurrent use.
+type sampler struct {
+	mu    sync.Mutex
+	kinds map[string]*kind
+}
+
+// kind is one line and those like it, in one window.
+type kind struct {
+	written int
+	held    int
+	end     *time.Timer
+	last    func(held int) error // writes the latest of those held, with their number
+}
+
+func newSampler() *sampler { return &sampler{kinds: map[string]*kind{}} }
+
+// admit reports whether the line is to be written now. If not, it is counted, and write is used when the window is over.
+func (s *sampler) admit(key string, write func(held int) error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[key]
+	if k == nil {
+		if len(s.kinds) >= sampleKinds {
+			return true
+		}
+		k = &kind{}
+		k.end = time.AfterFunc(sampleWindow, func() { s.over(key, k) })
+		s.kinds[key] = k
+	}
+	if k.written < sampleBurst {
+		k.written++
+		return true
+	}
+	k.held++
+	k.last = write
+	return false
+}
+
+// over ends a window. While lines keep coming, the next one begins at once, and has no burst of its own.
+func (s *sampler) over(key string, k *kind) {
+	s.mu.Lock()
+	held, write := k.held, k.last
+	if s.kinds[key] == k {
+		if held > 0 {
+			k.held, k.last = 0, nil
+			k.end.Reset(sampleWindow)
+		} else {
+			delete(s.kinds, key)
+		}
+	}
+	s.mu.Unlock()
+	if held > 0 {
+		_ = write(held) // as zap does with a log that cannot be written
+	}
+}
+
+// flush tells of everything that is held.
+func (s *sampler) flush() {
+	s.mu.Lock()
+	all := s.kinds
+	s.kinds = map[string]*kind{}
+	s.mu.Unlock()
+	for key, k := range all {
+		k.end.Stop()
+		s.over(key, k)
+	}
+}
+
+// sampledCore is a core whose repeated lines are sampled.
+type sampledCore struct {
+	zapcore.Core
+	sampler *sampler
+}
+
+// With adds fields; they are told apart by the logger's name as a rule, and not looked at.
+func (c sampledCore) With(fields []zapcore.Field) zapcore.Core {
+	return sampledCore{c.Core.With(fields), c.sampler}
+}
+
+// Check adds the core to an entry that it may write.
+func (c sampledCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+// Write writes the line, or counts it.
+func (c sampledCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	key, sampled := sampleKey(e, fields)
+	if sampled && !c.sampler.admit(key, func(held int) error {
+		e.Time = time.Now()
+		return c.Core.Write(e, append(fields[:len(fields):len(fields)], zap.Int(repeatedField, held)))
+	}) {
+		return nil
+	}
+	return c.Core.Write(e, fields)
+}
+
+// sampleKey is what a line says.
+func sampleKey(e zapcore.Entry, fields []zapcore.Field) (key string, sampled bool) {
+	if !slices.Contains(sampledLines(), e.Message) {
+		return "", false
+	}
+	said := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(said)
+	}
+	for _, name := range volatile() {
+		delete(said.Fields, name)
+	}
+	return fmt.Sprint(e.Level, "\x00", e.LoggerName, "\x00", e.Message, "\x00", said.Fields), true
+}
