@@ -212,7 +212,7 @@ endif
 
 ifneq ($(wildcard deploy/release.sh),)
 .PHONY: release
-release: ## dist/: static binaries and container images for linux/amd64 and linux/arm64, with checksums
+release: ## dist/: static binaries and container images for linux/amd64 and linux/arm64, and man pages, with checksums
 	$(call stage,release,bash deploy/release.sh '$(VERSION)')
 TARGETS += release
 

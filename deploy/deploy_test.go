@@ -5,6 +5,7 @@ package deploy
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -117,6 +118,28 @@ func read(t *testing.T, path string) []byte {
 }
 
 const unit = "systemd/nri-supervisor.service"
+
+func TestTheManPagesAreReleased(t *testing.T) {
+	t.Parallel()
+	packed, err := gzip.NewReader(bytes.NewReader(read(t, "../dist/nri-supervisor-man.tar.gz")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := entries(t, data)
+	files, err := filepath.Glob("man/*.8")
+	if err != nil || len(files) == 0 || len(files) != len(pages) {
+		t.Errorf("%d pages are released, of %d: %v", len(pages), len(files), err)
+	}
+	for _, file := range files {
+		if !bytes.Equal(pages[filepath.Base(file)], read(t, file)) {
+			t.Errorf("%s is not what is released", file)
+		}
+	}
+}
 
 func TestTheUnitSaysWhatTheServiceNeeds(t *testing.T) {
 	t.Parallel()

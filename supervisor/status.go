@@ -61,6 +61,7 @@ type PluginStatus struct {
 	LastError    string       `json:"lastError,omitempty"`
 	Exits        []ExitRecord `json:"exits,omitempty"`
 	Problems     []string     `json:"problems,omitempty"` // of an invalid manifest
+	Stale        string       `json:"stale,omitempty"`    // why what runs is older than the manifest; empty: it is not
 	ManifestFile string       `json:"file,omitempty"`
 }
 
@@ -140,6 +141,7 @@ func (s *Supervisor) Status() Status {
 				ps.MissedBy = append(ps.MissedBy, ReasonSum{Reason: k.Reason, Count: n})
 			}
 		}
+		ps.Stale = h.stale(now.config)
 		sortReasons(ps.MissedBy)
 		out.Plugins = append(out.Plugins, ps)
 	}
@@ -171,6 +173,23 @@ func (h *host) status() PluginStatus {
 		ps.Quarantined = append(ps.Quarantined, q.Pod)
 	}
 	return ps
+}
+
+// stale says why what runs is older than the manifest; empty: it is not.
+func (h *host) stale(cfg *policy.Config) string {
+	if h.policy().LastGood {
+		why := "its manifest is broken"
+		for _, p := range cfg.Invalid {
+			if bad := p.Problems.Errors(); len(bad) > 0 && (p.Name == h.name || p.Name == "" && p.File == h.policy().File) {
+				why = bad[0].Error()
+			}
+		}
+		return why
+	}
+	if h.stuck.Load() {
+		return cmp.Or(h.view.Load().lastErr, "the change of its manifest did not come into service")
+	}
+	return ""
 }
 
 func (s *Supervisor) invalidStatus(p policy.InvalidPlugin, cfg *policy.Config) PluginStatus {

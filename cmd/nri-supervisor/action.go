@@ -55,7 +55,7 @@ func newPluginAction(a pluginAction) *cobra.Command {
 	var at connectFlags
 	var out format
 	cmd := &cobra.Command{
-		Use: a.name + " NAME", Short: a.short, Args: oneName,
+		Use: a.name + " NAME", Short: a.short, Args: oneName, ValidArgsFunction: at.completePlugins(1),
 		Example: "  nri-supervisor plugin " + a.name + " gpu-env",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := at.client(cmd.ErrOrStderr())

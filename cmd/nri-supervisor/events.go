@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +68,7 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on with what is decided from now on")
 	fl.IntVar(&f.filter.Last, "last", 50, "so many of the latest; 0 is all that is remembered, or with --follow none")
 	fl.StringVar(&f.filter.Plugin, "plugin", "", "only this plugin")
+	completeFlag(cmd, "plugin", at.completePlugins(anyFlag))
 	fl.StringVar(&f.filter.Team, "team", "", "only plugins of this team")
 	fl.StringVar(&f.pod, "pod", "", "only this pod: NAME or NAMESPACE/NAME")
 	fl.StringVar(&f.filter.Event, "event", "", "only this event, such as CreateContainer")
@@ -102,13 +101,7 @@ func (f *eventsFlags) print(w io.Writer, d journal.Decision, out format) error {
 	if out == formatTable {
 		return write(w, []byte(clean(decisionLine(d))+"\n"))
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(d); err != nil {
-		return fmt.Errorf("encode the output: %w", err)
-	}
-	return write(w, escapeJSON(b.Bytes()))
+	return out.showLine(w, d)
 }
 
 // decisionLine is one decision for people: the time, whose it is, what it is about, what came of it, and why.

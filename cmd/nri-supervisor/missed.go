@@ -41,6 +41,7 @@ some.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "plugin", "", "only the work of this plugin")
+	completeFlag(cmd, "plugin", at.completePlugins(anyFlag))
 	at.add(cmd)
 	out.add(cmd)
 	return cmd

@@ -60,6 +60,17 @@ func (f *format) show(w io.Writer, v any, table func(*bytes.Buffer)) error {
 	return write(w, b.Bytes())
 }
 
+// showLine writes v as JSON on one line.
+func (*format) showLine(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode the output: %w", err)
+	}
+	return write(w, escapeJSON(b.Bytes()))
+}
+
 // write tells of an output that cannot be written, such as a full disk: a list that was cut off must not look whole.
 func write(w io.Writer, p []byte) error {
 	if _, err := w.Write(p); err != nil {

@@ -89,7 +89,7 @@ func newPluginShow() *cobra.Command {
 	var at connectFlags
 	var out format
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show all there is to know of a plugin, with its last exits and their output", Args: oneName,
+		Use: "show NAME", Short: "Show all there is to know of a plugin, with its last exits and their output", Args: oneName, ValidArgsFunction: at.completePlugins(1),
 		Example: "  nri-supervisor plugin show gpu-env",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := at.client(cmd.ErrOrStderr())
@@ -137,6 +137,7 @@ func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatu
 	if p.State == stateInvalid {
 		return // it never ran
 	}
+	f.line("manifest", staleText(p))
 	f.line("breaker", showBreaker(p.Breaker, now))
 	f.line("", manualEnd(p))
 	if st.Bypass != nil {

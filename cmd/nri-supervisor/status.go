@@ -20,19 +20,25 @@ const stateInvalid = "invalid"
 func newStatus() *cobra.Command {
 	var at connectFlags
 	var out format
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the runtime connection and the state of every plugin",
 		Long: `Status answers: is it us, which plugin, whose, since when. It shows the
 connection to the runtime and the configuration in force, then each plugin, and
 below a plugin that is not in service why, and whom to ask. SINCE is when the
-plugin went in or out of service.`,
-		Example: "  nri-supervisor status",
-		Args:    noArgs,
+plugin went in or out of service. With --watch it looks every two seconds until
+it is interrupted; with -o json each look is a line.`,
+		Example: `  nri-supervisor status
+  nri-supervisor status --watch`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := at.client(cmd.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if watch {
+				return watchStatus(cmd.Context(), c, cmd.OutOrStdout(), out, watchEvery)
 			}
 			st, err := c.Status(cmd.Context())
 			if err != nil {
@@ -41,6 +47,7 @@ plugin went in or out of service.`,
 			return out.show(cmd.OutOrStdout(), st, func(b *bytes.Buffer) { writeStatus(b, st, time.Now()) })
 		},
 	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look again every two seconds")
 	at.add(cmd)
 	out.add(cmd)
 	return cmd
@@ -159,13 +166,13 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 	if waitsForRuntime(st, p) && p.Breaker.State == breaker.StateClosed.String() {
 		return []string{"waits for the runtime"} // nothing that its team could do
 	}
+	notes := nonEmpty(staleText(p))
 	if inService(p) {
 		if n := len(p.Quarantined); n > 0 {
-			return []string{count(n, "pod") + " quarantined: nri-supervisor plugin show " + p.Name}
+			notes = append(notes, count(n, "pod")+" quarantined: nri-supervisor plugin show "+p.Name)
 		}
-		return nil
+		return notes
 	}
-	var notes []string
 	if p.State == stateInvalid {
 		notes = append(notes, p.Problems...)
 	} else {
@@ -182,6 +189,14 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 		notes = append(notes, "ask "+p.Contact)
 	}
 	return notes
+}
+
+// staleText says that what runs is older than the manifest; "" if it is not.
+func staleText(p supervisor.PluginStatus) string {
+	if p.Stale == "" {
+		return ""
+	}
+	return "runs its last good version: " + p.Stale
 }
 
 // waitsForRuntime says whether a plugin is there and only the runtime is missing.

@@ -10,6 +10,7 @@ import (
 
 // pluginStatus is one row of `nri-supervisor plugin list -o json`.
 type pluginStatus struct {
+	Stale             string
 	Name, Team, State string
 	PID               int
 	Restarts          int

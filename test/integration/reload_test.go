@@ -209,6 +209,9 @@ func TestABrokenConfigurationIsReplacedByTheLastGoodOneAtAStart(t *testing.T) {
 	if code, body := sup.Get("/readyz"); code != 503 || !strings.Contains(body, "nonsense") {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
+	if why := statusOf(t, sup, "gpu-env").Stale; !strings.Contains(why, "plugins.yaml") {
+		t.Errorf("the plugin runs on its last good version because of %q", why)
+	}
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// stale is a supervisor whose plugin runs on an older manifest than the one on disk.
+func stale(now time.Time) supervisor.Status {
+	st := wellBehaved(now)
+	st.Plugins[0].Stale = "/etc/nri-supervisor/plugins.d/gpu-env.yaml:7: spec.index: 5 is a number; write index: \"05\""
+	return st
+}
+
+func TestAPluginOnItsLastGoodVersionIsMarked(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: stale(time.Now())})
+	for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}} {
+		code, stdout, _ := command(t, append(args, "--socket", socket)...)
+		if one := strings.Join(strings.Fields(stdout), " "); code != exitOK || !strings.Contains(one, "runs its last good version: /etc/nri-supervisor/plugins.d/gpu-env.yaml:7: spec.index") {
+			t.Errorf("%v: exit code %d\n%s", args, code, stdout)
+		}
+	}
+}
+
+func TestStatusIsWatchedUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	for _, c := range []struct {
+		name string
+		args []string
+		look string // is in each look
+	}{
+		{"for people", nil, "gpu-env  ml-infra  ready"},
+		{"as JSON", []string{"-o", "json"}, `"name":"gpu-env"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var b lockedBuffer
+			ctx, interrupt := context.WithCancel(t.Context())
+			ended := make(chan int, 1)
+			go func() {
+				ended <- run(ctx, append([]string{"status", "--watch", "--socket", socket}, c.args...), &b, &b)
+			}()
+			var lines []string
+			for looks := 0; looks < 2; {
+				select {
+				case code := <-ended:
+					t.Fatalf("it ended with %d: %s", code, lines)
+				case <-time.After(10 * time.Millisecond):
+				}
+				more := b.take()
+				lines = append(lines, more...)
+				looks += strings.Count(strings.Join(more, "\n"), c.look)
+			}
+			interrupt()
+			if code := <-ended; code != exitOK {
+				t.Errorf("exit code %d", code)
+			}
+			if text := strings.Join(lines, "\n"); strings.Contains(text, "\x1b") {
+				t.Errorf("control sequences, although nobody reads it on a terminal: %q", text)
+			}
+			if c.args != nil && !json.Valid([]byte(lines[0])) {
+				t.Errorf("line %q is no JSON", lines[0])
+			}
+		})
+	}
+}
+
+func TestAWatchGoesOnWithoutAService(t *testing.T) {
+	t.Parallel()
+	var b lockedBuffer
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"status", "--watch", "--socket", shortDir(t) + "/none.sock"}, &b, &b)
+	}()
+	for text := ""; strings.Count(text, "no answer") < 2; text += strings.Join(b.take(), "\n") + "\n" {
+		select {
+		case code := <-ended:
+			t.Fatalf("it ended with %d: %s", code, text)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	interrupt()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestTheShellCompletesCommandsAndTheNamesOfPlugins(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+		not  string
+	}{
+		{"a command", []string{"plugin", "re"}, []string{"restart\tStop the plugin's process in order and start a new one", "reset\t"}, "show"},
+		{"a plugin", []string{"plugin", "show", "--socket", socket, ""}, []string{"gpu-env\tml-infra, ready", "netpol\tnetwork, crash_loop"}, "restart"},
+		{"a plugin for an action", []string{"plugin", "trip", "--socket", socket, "net"}, []string{"netpol\tnetwork, crash_loop"}, "restart"},
+		{"nothing behind a plugin", []string{"plugin", "show", "--socket", socket, "gpu-env", ""}, nil, "netpol"},
+		{"a flag's plugin", []string{"events", "--socket", socket, "--plugin", ""}, []string{"netpol\t"}, "restart"},
+		{"a level", []string{"log-level", "d"}, []string{"debug"}, "netpol"},
+		{"without a service", []string{"plugin", "show", "--socket", "/nowhere", ""}, nil, "netpol"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, _ := command(t, append([]string{"__complete"}, c.args...)...)
+			lines := strings.Split(stdout, "\n")
+			for _, want := range c.want {
+				if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
+					t.Errorf("%q is not proposed: %q", want, stdout)
+				}
+			}
+			if code != exitOK || strings.Contains(stdout, c.not) {
+				t.Errorf("exit code %d: %q", code, stdout)
+			}
+		})
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if code, stdout, stderr := command(t, "completion", shell); code != exitOK || !strings.Contains(stdout, "nri-supervisor") || stderr != "" {
+			t.Errorf("completion %s: exit code %d, %d bytes, %q", shell, code, len(stdout), stderr)
+		}
+	}
+}
