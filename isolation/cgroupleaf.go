@@ -39,6 +39,33 @@ type cgroupLeaf struct {
 	v1  []string
 	// oom are files that count the out-of-memory kills.
 	oom []string
+	// memory is the file with the bytes in use, memoryStat says what they are; empty: the cgroup does not count them. inactive is how memoryStat names file pages that nobody used lately.
+	memory, memoryStat, inactive string
+}
+
+// Usage is what an incarnation uses of its limits.
+type Usage struct {
+	// Memory in bytes, without pages of files that the kernel would give back at once; 0: not counted on this host, or the process is gone.
+	Memory uint64
+	// MemoryLimit is Limits.Memory; 0: there is none.
+	MemoryLimit uint64
+}
+
+// usage reads what the cgroup counts.
+func (c *cgroupLeaf) usage() uint64 {
+	if c == nil || c.memory == "" {
+		return 0
+	}
+	words := readWords(c.memory)
+	if len(words) == 0 {
+		return 0
+	}
+	all, err := strconv.ParseUint(words[0], 10, 64)
+	idle := uint64(max(counter(c.memoryStat, c.inactive), 0)) //nolint:gosec // not below zero
+	if err != nil || idle > all {
+		return 0
+	}
+	return all - idle
 }
 
 // newLeaf makes the cgroup of an incarnation with its limits.
@@ -87,6 +114,7 @@ func (c *cgroupLeaf) limitV2(controller string, l Limits) error {
 	switch controller {
 	case "memory":
 		c.oom = append(c.oom, filepath.Join(c.dir, "memory.events"))
+		c.memory, c.memoryStat, c.inactive = filepath.Join(c.dir, "memory.current"), filepath.Join(c.dir, "memory.stat"), "inactive_file"
 		settings := []cgroupSetting{{file: "memory.oom.group", value: "1", optional: true}} // a plugin without half of its processes is none
 		if l.Memory > 0 {
 			settings = append(settings, cgroupSetting{file: "memory.swap.max", value: "0", optional: true},
@@ -114,6 +142,7 @@ func (c *cgroupLeaf) limitV1(controller, dir string, l Limits) error {
 	switch controller {
 	case "memory":
 		c.oom = append(c.oom, filepath.Join(dir, "memory.oom_control"))
+		c.memory, c.memoryStat, c.inactive = filepath.Join(dir, "memory.usage_in_bytes"), filepath.Join(dir, "memory.stat"), "total_inactive_file"
 		if l.Memory > 0 {
 			n := strconv.FormatInt(l.Memory, 10)
 			return apply(dir, []cgroupSetting{

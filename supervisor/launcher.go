@@ -76,6 +76,19 @@ type Incarnation interface {
 	Kill(why string)
 }
 
+// Measured is an Incarnation that says what it uses. Safe for concurrent use; it must not block.
+type Measured interface {
+	Usage() Usage
+}
+
+// Usage is what an incarnation uses of its limits.
+type Usage struct {
+	// Memory in bytes; 0: not known.
+	Memory uint64
+	// MemoryLimit in bytes; 0: there is none.
+	MemoryLimit uint64
+}
+
 // Identity says what a plugin process is. Unknown fields are empty.
 type Identity struct {
 	Version    string `json:"version,omitempty"`    // the plugin's own version, told by SDK plugins

@@ -25,7 +25,7 @@ const (
 
 // collected are the metrics that are read at the time of a scrape; the others are counted as things happen.
 func collected() []string {
-	return []string{"breaker_state", "breaker_open_seconds_total", "lane_seconds_total", "missed_containers", "selected_containers", "bypass", "audit_lines_total"}
+	return []string{"breaker_state", "breaker_open_seconds_total", "lane_seconds_total", "missed_containers", "selected_containers", "bypass", "audit_lines_total", "plugin_memory_bytes", "plugin_memory_limit_bytes"}
 }
 
 func newMetrics(r *prometheus.Registry, s *Supervisor) *metrics {

@@ -44,6 +44,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter("breaker_open_seconds_total", h.guard.OpenSeconds(), name)
 		counter("lane_seconds_total", h.guard.LaneSeconds(), name)
 		gauge("selected_containers", float64(selected[name]), name, team)
+		if now := h.view.Load().measured; now != nil {
+			if used := now.Usage(); used.Memory > 0 {
+				gauge("plugin_memory_bytes", float64(used.Memory), name, team)
+				if used.MemoryLimit > 0 {
+					gauge("plugin_memory_limit_bytes", float64(used.MemoryLimit), name, team)
+				}
+			}
+		}
 		for _, m := range missed[name] {
 			gauge("missed_containers", float64(m.Count), name, team, m.Reason)
 		}

@@ -26,6 +26,11 @@ func still(tb testing.TB, cfg *policy.Config) (*Supervisor, *prometheus.Registry
 	return New(Options{Config: cfg, Registry: r, Version: "v1.2.3"}), r
 }
 
+// halfFull is an incarnation that uses half of its memory.
+type halfFull struct{}
+
+func (halfFull) Usage() Usage { return Usage{Memory: 32 << 20, MemoryLimit: 64 << 20} }
+
 // everything happens to a plugin: each call with each outcome, each refusal, fallback, transition, exit, field and update.
 func everything(s *Supervisor, h *host) (calls int) {
 	h.met.subscribed(api.ValidEvents)
@@ -70,6 +75,9 @@ func everything(s *Supervisor, h *host) (calls int) {
 			h.met.updates(source, result)
 		}
 	}
+	view := *h.view.Load()
+	view.measured = halfFull{}
+	h.view.Store(&view)
 	h.met.info(Identity{Version: "1", SHA256: strings.Repeat("a", 64)})
 	h.met.info(Identity{Version: "2", SHA256: strings.Repeat("b", 64)})
 	for _, p := range plugin.Phases() {

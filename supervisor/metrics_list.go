@@ -89,6 +89,11 @@ func lifeMetrics() []Metric {
 		{Name: "plugin_info", Kind: MetricGauge, Unit: "always 1", Help: "What runs: the plugin's own version, and the SHA-256 of its file.", Labels: append(owned, open("version", "sha256")...)},
 		{Name: "plugin_starts_total", Unit: "starts", Help: "Starts of a plugin's process.", Labels: append(plugin, closed("result", startSuccess, startFailure))},
 		{Name: "plugin_exits_total", Unit: "exits", Help: "Ends of a plugin's process, by reason.", Labels: append(plugin, pooled("reason", exitReasons()...))},
+		{
+			Name: "plugin_memory_bytes", Kind: MetricGauge, Unit: "bytes",
+			Help: "Memory of a plugin's control group, without file pages that nobody used lately; absent where the host does not count it.", Labels: owned,
+		},
+		{Name: "plugin_memory_limit_bytes", Kind: MetricGauge, Unit: "bytes", Help: "resources.limits.memory of a plugin; absent without one.", Labels: owned},
 		{Name: "plugin_output_dropped_total", Unit: "lines", Help: "Lines that a plugin wrote faster than they are logged, and that were left out.", Labels: plugin},
 		{
 			Name: "breaker_state", Kind: MetricGauge, Unit: "0 or 1", Help: "1 for the state that a plugin's circuit breaker is in.",

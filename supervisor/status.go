@@ -92,6 +92,7 @@ type hostView struct {
 	identity *Identity
 	exits    []ExitRecord
 	lastErr  string
+	measured Measured // the incarnation in service or on the way there; nil: there is none that says
 }
 
 // publish makes the loop's state visible to other goroutines.
@@ -103,6 +104,7 @@ func (h *host) publish() {
 	if r := h.run(); r != nil && r.inst != nil {
 		id := r.inst.Identity()
 		v.identity = &id
+		v.measured, _ = r.inst.(Measured)
 	}
 	h.view.Store(v)
 }

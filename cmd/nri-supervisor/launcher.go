@@ -136,6 +136,9 @@ func (i *incarnation) Exit() supervisor.Exit { return translate(i.Instance.Exit(
 // Stop ends the process in order.
 func (i *incarnation) Stop(ctx context.Context) { i.Instance.Stop(ctx) }
 
+// Usage is what it uses of its limits.
+func (i *incarnation) Usage() supervisor.Usage { return supervisor.Usage(i.Instance.Usage()) }
+
 // Kill ends it at once.
 func (i *incarnation) Kill(why string) { i.Instance.Kill(killReason(why, isolation.ReasonSignal)) }
 
