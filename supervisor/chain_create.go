@@ -181,9 +181,6 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.CreateContainer(c, req) },
 			}, len(parts)-i-1)
 			v.fails(p, v.settle(p.h, p.result))
-			if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok {
-				v.earlier.add(i, p.h.name, rpl.GetAdjust())
-			}
 			if v.leaves(p.h, p.result) {
 				if by := v.need[p.h.name]; by != "" {
 					v.fails(p, v.sup.unmet(store.Observed{Ref: v.ref, Pod: v.pod, Container: v.ctr}, unmetRequirement{
@@ -202,6 +199,21 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		v.earlier.drop(d.Member)
 		_ = v.conflict(parts, d)
 	}
+	accept := func(i int) bool {
+		p := parts[i]
+		rpl, ok := p.result.reply.(*api.CreateContainerResponse)
+		if !ok {
+			return true
+		}
+		if v.together[i] && !p.h.policy().MayOverride() { // the others were judged when they answered
+			if d := v.earlier.removedBy(i, rpl.GetAdjust()); len(d) > 0 {
+				_ = v.drop(p, forbidden(d))
+				return false
+			}
+		}
+		v.earlier.add(i, p.h.name, rpl.GetAdjust())
+		return true
+	}
 	var asked []*api.PluginInstance
 	validate := func(ctx context.Context, i int, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
 		req = proto.CloneOf(req)
@@ -210,7 +222,8 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 	}
 	settled := !slices.ContainsFunc(members, func(m merge.Member) bool { return m.Validates })
 	for {
-		o := merge.CreateOptions{Dropped: dropped, Owners: v.outside}
+		v.earlier.reset()
+		o := merge.CreateOptions{Accept: accept, Dropped: dropped, Owners: v.outside}
 		if settled {
 			o.Validate = validate
 		}
@@ -220,11 +233,6 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 		}
 		if err != nil {
 			return nil, err
-		}
-		if again, err := v.overridden(parts); err != nil {
-			return nil, err
-		} else if again {
-			continue
 		}
 		if proto.Size(res.Reply) <= replyLimit {
 			if !settled { // nothing will be left out any more, so now it can be judged, once
@@ -244,27 +252,6 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			return nil, err
 		}
 	}
-}
-
-// overridden drops replies that remove what an earlier plugin's reply sets, where they were made at once and could not be judged in order. It reports whether to merge again.
-func (v *visit) overridden(parts []*part) (again bool, err error) {
-	var earlier setFields
-	for i, p := range parts {
-		rpl, ok := p.result.reply.(*api.CreateContainerResponse)
-		if !ok {
-			continue
-		}
-		d := earlier.removedBy(i, rpl.GetAdjust())
-		if len(d) == 0 || p.h.policy().MayOverride() {
-			earlier.add(i, p.h.name, rpl.GetAdjust())
-			continue
-		}
-		again = true
-		if err := v.drop(p, forbidden(d)); err != nil {
-			return true, err
-		}
-	}
-	return again, nil
 }
 
 // conflict: the plugin's whole reply was dropped because an earlier one set the same.

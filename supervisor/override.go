@@ -40,6 +40,13 @@ func (s *setFields) add(place int, plugin string, a *api.ContainerAdjustment) {
 	s.replies = slices.Insert(s.replies, at, setReply{place: place, plugin: plugin, keys: keys})
 }
 
+// reset forgets all replies, for another merge of the same ones.
+func (s *setFields) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies = nil
+}
+
 // drop forgets a reply that was left out after all.
 func (s *setFields) drop(place int) {
 	s.mu.Lock()

@@ -54,7 +54,7 @@ func (e *Engine) CreateContainer(ctx context.Context, members []Member, req *api
 		}
 	}
 
-	ev.tell = o.Dropped
+	ev.tell, ev.accept = o.Dropped, o.Accept
 
 	audited := o.Owners || ev.hasValidators()
 	if len(members) < 2 && !ev.hasValidators() {

@@ -34,7 +34,8 @@ type event struct {
 	rejection *Rejection
 	owners    *api.OwningPlugins
 
-	tell    func(Dropped) // or nil
+	accept  func(member int) bool // or nil
+	tell    func(Dropped)         // or nil
 	dropped []Dropped
 	lost    []LostUpdate
 }
@@ -125,7 +126,7 @@ func (ev *event) alone(call func(member int) *reply) {
 		return
 	}
 	ev.ask(0, call)
-	ev.settle(0)
+	ev.close(0)
 	if r := ev.counting(0); r != nil && (r.names(ev.created) || len(ev.collisions(0)) > 0) {
 		ev.drop(0, errors.New("no adaptation was asked"))
 	}
@@ -142,12 +143,23 @@ func (ev *event) counting(place int) *reply {
 // answer closes a place's turn: it gives the copy of its reply that the
 // adaptation may take apart, or nil.
 func (ev *event) answer(place int) *reply {
-	if !ev.slots[place].settled {
-		ev.slots[place].settled = true
-		ev.settle(place)
-	}
+	ev.close(place)
 	ev.last = place
 	return ev.counting(place).clone()
+}
+
+// close settles a place's reply when its turn comes first: whether it is accepted, and which of its updates count.
+func (ev *event) close(place int) {
+	slot := &ev.slots[place]
+	if slot.settled {
+		return
+	}
+	slot.settled = true
+	if slot.reply != nil && ev.accept != nil && !ev.accept(ev.order[place]) {
+		slot.out = true
+		return
+	}
+	ev.settle(place)
 }
 
 func (ev *event) turnCreate(place int, req *api.CreateContainerRequest) *api.CreateContainerResponse {

@@ -43,6 +43,9 @@ type CreateOptions struct {
 	// Validate is called for each member that validates, at most once per
 	// event and after all conflicts are settled. Nil means no validation.
 	Validate Validate
+	// Accept is asked once for each reply, in calling order, when all that come before it in this order are settled, and before any member of a later stage is asked. False leaves the whole
+	// reply out: the merge goes on as if the member had said nothing, and nobody is told. It runs on the caller's goroutine. Nil accepts everything.
+	Accept func(member int) bool
 	// Dropped is told of each reply that is left out, when that happens and before any later
 	// member is asked. It runs on the caller's goroutine. Nil tells nobody.
 	Dropped func(Dropped)
