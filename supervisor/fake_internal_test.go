@@ -15,14 +15,16 @@ type fakePlugin struct {
 	api.PluginService
 	mask      api.EventMask
 	configure func() (*api.ConfigureResponse, error)
-	sync      func(pods []*api.PodSandbox, ctrs []*api.Container) error
-	create    func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error)
-	event     func(ev string, id string) error
-	validate  func() (*api.ValidateContainerAdjustmentResponse, error)
-	judge     func(*api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) // instead of validate
-	update    func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error)
-	stop      func(*api.StopContainerRequest) (*api.StopContainerResponse, error)
-	updates   []*api.ContainerUpdate // in the reply to Synchronize
+	// configured is told the configuration, each time.
+	configured func(config string) error
+	sync       func(pods []*api.PodSandbox, ctrs []*api.Container) error
+	create     func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error)
+	event      func(ev string, id string) error
+	validate   func() (*api.ValidateContainerAdjustmentResponse, error)
+	judge      func(*api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) // instead of validate
+	update     func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error)
+	stop       func(*api.StopContainerRequest) (*api.StopContainerResponse, error)
+	updates    []*api.ContainerUpdate // in the reply to Synchronize
 }
 
 func (f *fakePlugin) ev(name, id string) error {
@@ -32,7 +34,12 @@ func (f *fakePlugin) ev(name, id string) error {
 	return nil
 }
 
-func (f *fakePlugin) Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error) {
+func (f *fakePlugin) Configure(_ context.Context, r *api.ConfigureRequest) (*api.ConfigureResponse, error) {
+	if f.configured != nil {
+		if err := f.configured(r.GetConfig()); err != nil {
+			return nil, err
+		}
+	}
 	if f.configure != nil {
 		return f.configure()
 	}
@@ -157,6 +164,22 @@ type fakeLauncher struct {
 	n    int
 	make map[string]func(n int) (*fakePlugin, error)
 	incs map[string]*fakeInc
+	all  map[string][]*fakeInc
+}
+
+// living is how many incarnations of the plugin have not ended.
+func (l *fakeLauncher) living(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, i := range l.all[name] {
+		select {
+		case <-i.done:
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 func (l *fakeLauncher) Launch(_ context.Context, p *policy.Plugin, h Hooks) (Incarnation, error) {
@@ -171,6 +194,10 @@ func (l *fakeLauncher) Launch(_ context.Context, p *policy.Plugin, h Hooks) (Inc
 	i := &fakeInc{p: pl, h: h, pid: 1000 + n, done: make(chan struct{}), disc: make(chan struct{})}
 	l.mu.Lock()
 	l.incs[p.Name] = i
+	if l.all == nil {
+		l.all = map[string][]*fakeInc{}
+	}
+	l.all[p.Name] = append(l.all[p.Name], i)
 	l.mu.Unlock()
 	return i, nil
 }

@@ -79,6 +79,7 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 		s.history.forget(e.Ref)
 	}
 	s.untold = append(s.untold, farewells(slices.Concat(never, diff.GonePods), diff.GoneContainers)...)
+	s.updates.connected(se) // before a plugin can ask for updates of what it is told
 	if !s.sessionBegan(se, now, s.untold) {
 		return nil, nil // it ended meanwhile
 	}
@@ -93,7 +94,6 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 	for _, w := range s.plan().config.TimeoutWarnings(info.RequestTimeout) {
 		s.emit(ConfigProblem{Problem: w})
 	}
-	s.updates.connected(se)
 	se.once.Do(func() { close(se.ready) })
 	return nil, nil
 }

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -81,11 +84,15 @@ func (h *host) forgetTurns() {
 // synchronize tells the plugin the state in the background.
 func (h *host) synchronize(e plugin.Synchronize) {
 	r, snap, rt := h.runs[e.Inc], h.snapshot(), h.sup.runtimeInfo()
+	spec := r.spec
+	if e.Again {
+		spec = h.spec
+	}
 	h.work.Go(func() {
 		begin := time.Now()
 		mask := api.EventMask(h.mask.Load())
 		if e.Configure {
-			m, err := h.configure(r, rt)
+			m, err := h.configure(r, spec, rt)
 			if err != nil {
 				h.syncFailed(e, err)
 				return
@@ -110,6 +117,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 			in:     plugin.Synced{Inc: e.Inc, Sync: e.Sync, Mask: mask, Known: snap.refs},
 			sha256: r.inst.Identity().SHA256,
 			fn: func() {
+				r.spec = spec
 				r.mask, r.known, r.updates = mask, snap.refs, updates
 				if e.Inc == h.machine.Incarnation() {
 					h.inService(r)
@@ -159,15 +167,20 @@ func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) []plugin.Re
 
 func (h *host) syncFailed(e plugin.Synchronize, err error) {
 	h.sup.emit(PluginSyncFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
-	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync}, fn: func() { h.lastErr, h.told = err.Error(), true }})
+	_, refused := errors.AsType[refusedError](err)
+	refused = refused && e.Again
+	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: refused}, fn: func() { h.lastErr, h.told = err.Error(), !refused }})
 }
 
+// refusedError is a plugin's own no to a configuration: it has answered, and goes on with what it had.
+type refusedError struct{ error }
+
 // configure hands the plugin its configuration and returns the events it subscribes to.
-func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
+func (h *host) configure(r *running, spec *policy.Plugin, rt RuntimeInfo) (api.EventMask, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.policy().ConfigureTimeout())
 	defer cancel()
 	rpl, err := r.inst.Plugin().Configure(ctx, &api.ConfigureRequest{
-		Config:              r.spec.ConfigData(),
+		Config:              spec.ConfigData(),
 		RuntimeName:         rt.Name,
 		RuntimeVersion:      rt.Version,
 		NRIVersion:          rt.NRIVersion,
@@ -175,7 +188,11 @@ func (h *host) configure(r *running, rt RuntimeInfo) (api.EventMask, error) {
 		RequestTimeout:      h.policy().Timeout(api.Event_CREATE_CONTAINER).Milliseconds(),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("configure: %w", err)
+		err = fmt.Errorf("configure: %w", err)
+		if code := status.Code(errors.Unwrap(err)); code == codes.DeadlineExceeded || disconnected(err) {
+			return 0, err
+		}
+		return 0, refusedError{err}
 	}
 	mask := api.EventMask(rpl.GetEvents())
 	if extra := mask &^ api.ValidEvents; extra != 0 {

@@ -103,6 +103,9 @@ func (s *Supervisor) steps(old *plan, cfg *policy.Config) ([]step, map[string]*h
 			continue
 		}
 		st := step{PluginChange: PluginChange{Plugin: m.Name, Change: "changed", How: kind.String()}, h: h, kind: kind}
+		if kind == changeConfig && !h.sdk() { // it can be configured once only
+			st.How = changeProcess.String()
+		}
 		if kind == changeWhole {
 			st.old, st.h = h, newHost(s, m)
 			byName[m.Name] = st.h
@@ -180,6 +183,11 @@ func (s *Supervisor) addDecision(h *host, ref store.Ref, d policy.Decision) {
 	}
 }
 
+// restarts reports whether two incarnations of the plugin may not live side by side.
+func restarts(p *policy.Plugin) bool {
+	return p.Spec.UpdateStrategy.Type == policy.Recreate || p.Attaches()
+}
+
 // change makes the loop of a plugin that stays take notice of its new manifest.
 func (h *host) change(kind change) <-chan error {
 	p := h.policy()
@@ -187,9 +195,11 @@ func (h *host) change(kind change) <-chan error {
 	done := make(chan error, 1)
 	var in plugin.Input
 	switch kind {
-	case changeProcess, changeConfig:
+	case changeConfig:
+		in = plugin.Reconfigure{Restart: restarts(p)}
+	case changeProcess:
 		in = plugin.Replace{}
-		if p.Spec.UpdateStrategy.Type == policy.Recreate || p.Attaches() {
+		if restarts(p) {
 			in = plugin.Restart{}
 		}
 		h.stuck.Store(false)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -194,6 +195,118 @@ func TestAVersionThatDoesNotBecomeReadyLeavesTheOldOneInService(t *testing.T) {
 			bad.Store(false)
 			if r := f.reload(); r.Result != "success" || f.pid("a") == before {
 				t.Errorf("mended: %+v", r)
+			}
+		})
+	}
+}
+
+// configured is a plugin that works by the number in its configuration, and refuses one below zero.
+func configured(t *testing.T, made *atomic.Int64) func(int) (*fakePlugin, error) {
+	t.Helper()
+	return func(int) (*fakePlugin, error) {
+		made.Add(1)
+		var n atomic.Int64
+		p := setEnv("N", "")
+		p.configured = func(config string) error {
+			var c struct{ N int64 }
+			if err := json.Unmarshal([]byte(config), &c); err != nil || c.N < 0 {
+				return fmt.Errorf("n is %d", c.N)
+			}
+			n.Store(c.N)
+			return nil
+		}
+		p.create = func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+			a := &api.ContainerAdjustment{}
+			a.AddEnv("N", fmt.Sprint(n.Load()))
+			return &api.CreateContainerResponse{Adjust: a}, nil
+		}
+		return p, nil
+	}
+}
+
+func TestAChangedConfigurationReachesAPluginThatAcceptsItWithoutANewProcess(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"RollingUpdate", "Recreate"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			fs := onDisk(t, [2]string{"a", "  config: {n: 1}\n  updateStrategy: {type: " + strategy + "}\n" + sel("a")})
+			var made atomic.Int64
+			f, s := serveFiles(t, fs, makers{"a": configured(t, &made)})
+			before := f.pid("a")
+			p, n := pod("p", "a", "1"), 0
+			works := func(want string) {
+				t.Helper()
+				n++
+				rpl, err := s.create(p, ctr("p", fmt.Sprint("c", n)))
+				if err != nil || len(rpl.GetAdjust().GetEnv()) != 1 || rpl.GetAdjust().GetEnv()[0].GetValue() != want {
+					t.Fatalf("container %d is adjusted by %v, %v; want N=%s", n, rpl.GetAdjust(), err, want)
+				}
+			}
+			works("1")
+			fs.edit("a", "{n: 1}", "{n: 2}")
+			if r := f.reload(); r.Result != "success" || changes(r)[0] != "a changed configured" || f.pid("a") != before {
+				t.Fatalf("%+v, process %d, before %d", r, f.pid("a"), before)
+			}
+			works("2")
+			fs.edit("a", "{n: 2}", "{n: -1}") // neither this process nor a new one takes it
+			r := f.reload()
+			if got := changes(r); r.Result != "partial" || !strings.Contains(got[0], "n is -1") {
+				t.Fatalf("%s %v", r.Result, got)
+			}
+			if strategy == "RollingUpdate" {
+				works("2")
+				if f.pid("a") != before {
+					t.Error("the process that works has been replaced")
+				}
+			}
+			fs.edit("a", "{n: -1}", "{n: 3}")
+			if r := f.reload(); r.Result != "success" {
+				t.Fatalf("%+v", r)
+			}
+			works("3")
+			if f := f.events(func(e Event) bool { _, ok := e.(Fallback); return ok }); len(f) != 0 {
+				t.Errorf("events without the plugin's work: %+v", f)
+			}
+		})
+	}
+}
+
+// TestAPluginThatRefusesAConfigurationNowIsReplacedByOneThatTakesIt: as one that reads it at its start only.
+func TestAPluginThatRefusesAConfigurationNowIsReplacedByOneThatTakesIt(t *testing.T) {
+	t.Parallel()
+	for strategy, most := range map[string]int{"RollingUpdate": 2, "Recreate": 1} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			fs := onDisk(t, [2]string{"a", "  config: {n: 1}\n  updateStrategy: {type: " + strategy + "}\n" + sel("a")})
+			var mu sync.Mutex
+			beside := 0
+			var f *fixture
+			f, _ = serveFiles(t, fs, makers{"a": func(n int) (*fakePlugin, error) {
+				p, once := setEnv("N", fmt.Sprint(n)), false
+				p.configured = func(string) error {
+					if once {
+						return errors.New("only at the start")
+					}
+					once = true
+					if n > 1 { // f is set: the first is in service
+						mu.Lock()
+						defer mu.Unlock()
+						beside = f.l.living("a")
+					}
+					return nil
+				}
+				return p, nil
+			}})
+			before := f.pid("a")
+			fs.edit("a", "{n: 1}", "{n: 2}")
+			if r := f.reload(); r.Result != "success" {
+				t.Fatalf("%+v", r)
+			}
+			f.eventually("another process", func() bool { p := f.pid("a"); return p != 0 && p != before })
+			mu.Lock()
+			defer mu.Unlock()
+			if beside != most {
+				t.Errorf("%d processes lived when the new one was configured, want %d", beside, most)
 			}
 		})
 	}

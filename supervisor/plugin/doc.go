@@ -15,7 +15,7 @@
 //   - Per epoch (one successful synchronization to the next) a container is told to the plugin once, in the snapshot or as a creation, if it is told at all; events of a
 //     container that it was not told of are withheld.
 //   - After an open breaker, a down process, a new session with the runtime or a dropped queue nothing is sent before the plugin is synchronized; without a new session or
-//     incarnation and without a [Reset] at most once per [ResyncInterval].
+//     incarnation, without a [Reset] and a [Reconfigure] at most once per [ResyncInterval].
 //   - Calls about what vanished with a runtime (Request.Vanished) are sent before the next synchronization, in phase syncing, to an incarnation that was told of it, for at most
 //     [VanishedLimit]; so are removals that were queued when the runtime went. Every other call is sent in phase ready only.
 //   - At most one incarnation is in service; inputs of an older one change nothing ([Stale]).

@@ -19,6 +19,7 @@ type (
 		Inc       Incarnation
 		Sync      uint64
 		Configure bool
+		Again     bool // with Configure: it has been configured before
 	}
 	// StopProcess ends the incarnation in order (or cancels its launch); it ends in Exited or LaunchFailed.
 	StopProcess struct{ Inc Incarnation }

@@ -100,7 +100,7 @@ func (d *decoder) input(what, arg byte) plugin.Input {
 	case 21, 22:
 		return plugin.Synced{Inc: inc, Sync: d.sync - uint64(arg>>7), Mask: api.ValidEvents >> (arg % 4), Known: []plugin.Ref{d.ref(arg)}, NewVersion: arg&32 != 0}
 	case 23:
-		return plugin.SyncFailed{Inc: inc, Sync: d.sync - uint64(arg>>7)}
+		return plugin.SyncFailed{Inc: inc, Sync: d.sync - uint64(arg>>7), Refused: arg&64 != 0}
 	case 24:
 		return pick(arg, []plugin.Input{plugin.HealthFailed{Inc: inc}, plugin.HealthOK{Inc: inc}})
 	case 25:
@@ -108,7 +108,7 @@ func (d *decoder) input(what, arg byte) plugin.Input {
 	case 26:
 		return plugin.Reset{}
 	case 27:
-		return pick(arg, []plugin.Input{plugin.Start{}, plugin.Start{Disabled: true}, plugin.Disable{}, plugin.Enable{}, plugin.Restart{}, plugin.Stop{}, plugin.Enable{}, plugin.Replace{}, plugin.Replace{}})
+		return pick(arg, []plugin.Input{plugin.Start{}, plugin.Start{Disabled: true}, plugin.Disable{}, plugin.Enable{}, plugin.Restart{}, plugin.Stop{}, plugin.Enable{}, plugin.Replace{}, plugin.Reconfigure{}, plugin.Reconfigure{Restart: true}})
 	case 28, 29, 30: // an armed timer, whether it is due or not
 		if len(d.timers) > 0 {
 			return d.timers[len(d.timers)-1-int(arg)%len(d.timers)]

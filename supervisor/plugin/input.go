@@ -47,6 +47,9 @@ type (
 	Restart struct{}
 	// Replace replaces the incarnation in service by a new one that is in service from one call to the next: it starts and is synchronized beside the old one.
 	Replace struct{}
+	// Reconfigure gives the incarnation in service its configuration again, and the state after it, where its contract allows that. One that refuses it, or that can be configured only once,
+	// is replaced as by Replace; with Restart as by Restart.
+	Reconfigure struct{ Restart bool }
 	// Launched says that the incarnation did its handshake and registered. InPlace: it may be synchronized again on one connection (SDK plugins).
 	Launched struct {
 		Inc     Incarnation
@@ -72,8 +75,9 @@ type (
 	}
 	// SyncFailed says that Configure or Synchronize failed or was late.
 	SyncFailed struct {
-		Inc  Incarnation
-		Sync uint64
+		Inc     Incarnation
+		Sync    uint64
+		Refused bool // a plugin that was configured before refuses the new configuration, and goes on with the old one
 	}
 	// HealthFailed says that the failure threshold was reached.
 	HealthFailed struct{ Inc Incarnation }
@@ -124,6 +128,7 @@ func (Disable) input()        {}
 func (Enable) input()         {}
 func (Restart) input()        {}
 func (Replace) input()        {}
+func (Reconfigure) input()    {}
 func (Launched) input()       {}
 func (LaunchFailed) input()   {}
 func (Exited) input()         {}

@@ -62,6 +62,9 @@ type lifecycle struct {
 	alive       bool          // the incarnation is being launched or runs
 	inPlace     bool
 	configured  bool
+	reconfigure bool   // it is to be configured again
+	restartIfNo bool   // … and restarted, not replaced, when it refuses
+	replaceNext bool   // it has refused: replace it when it is in service
 	stopping    bool   // StopProcess or KillProcess was given for this incarnation
 	killed      bool   // KillProcess
 	replace     bool   // start the next incarnation without backoff
@@ -144,6 +147,8 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 		m.restart()
 	case Replace:
 		m.replaceRolling()
+	case Reconfigure:
+		m.reconfigure(in.Restart)
 	case Launched:
 		m.launched(in)
 	case LaunchFailed:

@@ -57,6 +57,9 @@ func printEffect(e plugin.Effect) string {
 		if e.Configure {
 			s += " configure"
 		}
+		if e.Again {
+			s += " again"
+		}
 		return s
 	case plugin.StopProcess:
 		return fmt.Sprintf("stop-process #%d", e.Inc)

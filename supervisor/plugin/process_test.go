@@ -131,6 +131,10 @@ func (w *world) synchronize(e plugin.Synchronize) {
 			w.input(plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync})
 			return
 		}
+		if e.Again && w.refuses {
+			w.input(plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: true})
+			return
+		}
 		w.input(plugin.Synced{Inc: e.Inc, Sync: e.Sync, Mask: w.mask, Known: known})
 	})
 }

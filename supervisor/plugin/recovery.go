@@ -23,7 +23,9 @@ func (m *Machine) startSync() {
 	l.syncing, l.syncNumber, l.syncSession, l.dirty, l.overflowed = true, l.sync, l.session, false, false
 	l.resyncSeq++ // what an armed resynchronization was to tell, this one tells
 	m.lane.beginEpoch()
-	m.emit(Synchronize{Inc: l.inc, Sync: l.sync, Configure: !l.configured})
+	e := Synchronize{Inc: l.inc, Sync: l.sync, Configure: !l.configured || l.reconfigure, Again: l.configured && l.reconfigure}
+	l.reconfigure = false
+	m.emit(e)
 }
 
 func (m *Machine) synced(in Synced) {
@@ -47,7 +49,7 @@ func (m *Machine) synced(in Synced) {
 		return
 	}
 	m.lane.known(in.Mask, in.Known)
-	if l.syncSession != l.session { // the runtime changed meanwhile, or is gone: its return begins another
+	if l.syncSession != l.session || l.reconfigure { // the runtime changed meanwhile, or is gone, and its return begins another; or the configuration did
 		m.startSync()
 		return
 	}
@@ -63,6 +65,10 @@ func (m *Machine) synced(in Synced) {
 	case l.dirty && l.inPlace:
 		// A stock plugin is not replaced for it: its next start would miss as much again. What it missed is recorded and withheld like any single miss.
 		m.armResync(ResyncInterval)
+	}
+	if l.replaceNext {
+		l.replaceNext = false
+		m.replaceRolling()
 	}
 	m.pump()
 	m.syncNext()
@@ -85,7 +91,11 @@ func (m *Machine) syncFailed(in SyncFailed) {
 		return
 	}
 	l.syncing = false
-	if l.phase == Syncing {
+	switch {
+	case l.phase != Syncing:
+	case in.Refused && l.configured:
+		m.refusedConfiguration()
+	default:
 		m.kill(KillSync)
 	}
 }

@@ -267,6 +267,8 @@ func (w *world) disturb() {
 		}
 	case 15, 16:
 		w.input(plugin.Replace{})
+	case 17:
+		w.input(plugin.Reconfigure{Restart: w.IntN(3) == 0})
 	default:
 		w.addPod(w.IntN(4), w.IntN(5) == 0)
 	}
@@ -330,15 +332,20 @@ func (w *world) settle() {
 
 // update replaces the plugin while pods come and go.
 func (w *world) update() {
-	before := w.m.Incarnation()
+	before, in := w.m.Incarnation(), plugin.Input(plugin.Replace{})
 	w.addPod(2, false)
-	w.input(plugin.Replace{})
+	w.refuses = w.IntN(2) == 0
+	stays := false
+	if w.IntN(2) == 0 {
+		in, stays = plugin.Reconfigure{}, w.inPlace && !w.refuses
+	}
+	w.input(in)
 	for range 4 {
 		w.addPod(1+w.IntN(2), w.IntN(2) == 0)
 		w.run(w.millis(0, 600))
 	}
 	w.run(time.Minute)
-	if (w.m.Incarnation() == before || w.m.Phase() != plugin.Ready) && w.err == nil {
+	if ((w.m.Incarnation() == before) != stays || w.m.Phase() != plugin.Ready) && w.err == nil {
 		w.fault("a minute after an update incarnation #%d is %s, before it was #%d", w.m.Incarnation(), w.m.Phase(), before)
 	}
 }

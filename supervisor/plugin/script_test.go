@@ -229,6 +229,8 @@ func (w *words) input(now time.Time) plugin.Input {
 		return plugin.Restart{}
 	case "replace":
 		return plugin.Replace{}
+	case "reconfigure":
+		return plugin.Reconfigure{Restart: w.take("restart")}
 	case "launched":
 		return plugin.Launched{Inc: w.inc(), InPlace: !w.take("stock")}
 	case "launch-failed":
@@ -244,7 +246,7 @@ func (w *words) input(now time.Time) plugin.Input {
 	case "synced":
 		return w.synced()
 	case "sync-failed":
-		return plugin.SyncFailed{Inc: w.inc(), Sync: w.number()}
+		return plugin.SyncFailed{Inc: w.inc(), Sync: w.number(), Refused: w.take("refused")}
 	case "health-failed":
 		return plugin.HealthFailed{Inc: w.inc()}
 	case "health-ok":

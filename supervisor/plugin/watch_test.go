@@ -106,8 +106,10 @@ func (w *watch) before(in plugin.Input) {
 		if w.ticket == in.ID && w.flying != in.ID {
 			w.ticket = 0
 		}
-	case plugin.RuntimeUp, plugin.RuntimeDown, plugin.Reset:
+	case plugin.RuntimeUp, plugin.RuntimeDown, plugin.Reset, plugin.Reconfigure:
 		w.runtime = true
+	case plugin.SyncFailed:
+		w.runtime = w.runtime || in.Refused
 	case plugin.Synced:
 		if w.alive[in.Inc] {
 			w.told[in.Inc] = map[plugin.Ref]bool{}

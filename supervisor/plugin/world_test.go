@@ -31,6 +31,7 @@ type world struct {
 	history []moment // the last of them
 
 	calm      bool // no more faults
+	refuses   bool // the plugin refuses to be configured again
 	inPlace   bool
 	slow      time.Duration // the guard answers up to this much later; 0 = at once
 	mask      api.EventMask
