@@ -132,18 +132,28 @@ func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
 			load.Wait()
 			last := f.l.inc("a")
 			f.eventually("the end of the others", func() bool { return f.pid("a") == last.pid })
+			now := plugin.incs[last.pid-1000]
+			f.eventually("to be told of all that is gone", func() bool { // a removal keeps nobody waiting
+				plugin.mu.Lock()
+				defer plugin.mu.Unlock()
+				for id := range now.snapshot {
+					if left[id] == "" && now.gone[id] == 0 {
+						return false
+					}
+				}
+				return true
+			})
 			plugin.mu.Lock()
 			defer plugin.mu.Unlock()
-			now := plugin.incs[last.pid-1000]
 			for id, by := range left {
 				snap, made := now.snapshot[id], now.created[id]
 				if by == fmt.Sprint(last.pid-1000) && (snap || made != 1) || by != fmt.Sprint(last.pid-1000) && (!snap || made != 0) {
 					t.Errorf("%s was made by incarnation %s; the last one (%d) was told of it by a snapshot: %v, by creations: %d", id, by, last.pid-1000, snap, made)
 				}
 			}
-			for id := range now.snapshot {
-				if left[id] == "" && now.gone[id] != 1 {
-					t.Errorf("%s is gone, and the last incarnation was told so %d times", id, now.gone[id])
+			for id, times := range now.gone {
+				if left[id] != "" || times != 1 {
+					t.Errorf("the last incarnation was told %d times that %s is gone", times, id)
 				}
 			}
 			f.eventually("a line for each successor that took over", func() bool {
