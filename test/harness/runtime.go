@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -38,6 +39,7 @@ type Runtime struct {
 	starting atomic.Bool
 	synced   chan struct{} // one token for each synchronized plugin
 	options  []adaptation.Option
+	version  string // empty: 1.0.0
 
 	intercept atomic.Pointer[func(n int, c net.Conn) bool]
 }
@@ -71,7 +73,7 @@ func (r *Runtime) Start() {
 	opts := append([]adaptation.Option{
 		adaptation.WithSocketPath(r.Socket + ".real"), adaptation.WithPluginPath(filepath.Join(r.dir, "none")), adaptation.WithPluginConfigPath(filepath.Join(r.dir, "none")),
 	}, r.options...)
-	a, err := adaptation.New("harness", "1.0.0", r.sync, r.update, opts...)
+	a, err := adaptation.New("harness", cmp.Or(r.version, "1.0.0"), r.sync, r.update, opts...)
 	if err != nil {
 		r.tb.Fatal(err)
 	}
@@ -84,6 +86,9 @@ func (r *Runtime) Start() {
 	r.nri = a
 	r.front = newProxy(r.tb, r.Socket, r.Socket+".real", &r.dials, &r.intercept)
 }
+
+// Upgrade makes the next Start that of another version. By the goroutine that starts and stops.
+func (r *Runtime) Upgrade(version string) { r.version = version }
 
 // Stop ends the runtime: its socket and connections close.
 func (r *Runtime) Stop() {
@@ -192,6 +197,15 @@ func (r *Runtime) Forget(pod *api.PodSandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, pod.GetId())
+}
+
+// Lose forgets a container without telling anybody, as a runtime that was away.
+func (r *Runtime) Lose(ctrs ...*api.Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range ctrs {
+		delete(r.ctrs, c.GetId())
+	}
 }
 
 // Cut closes all connections of plugins. The runtime goes on, and so do the requests that wait for an answer, until they notice.

@@ -26,6 +26,7 @@ type probeLine struct {
 	ID         string
 	Pods       int
 	Containers int
+	Known      []string
 	Bytes      int
 	Duplicates int
 	Failed     []string

@@ -42,6 +42,7 @@ type line struct {
 	ID         string   `json:"id,omitempty"`
 	Pods       int      `json:"pods,omitempty"`
 	Containers int      `json:"containers,omitempty"`
+	Known      []string `json:"known,omitempty"` // ids of the containers, of the first 2000
 	Bytes      int      `json:"bytes,omitempty"`
 	Duplicates int      `json:"duplicates,omitempty"`
 	Failed     []string `json:"failed,omitempty"`
@@ -54,6 +55,9 @@ type line struct {
 	At         int64    `json:"at"` // nanoseconds since the epoch
 	PID        int      `json:"pid"`
 }
+
+// mostIDs bounds a line of the record.
+const mostIDs = 2000
 
 // Plugin is the probe.
 type Plugin struct {
@@ -144,7 +148,10 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*
 		}
 		seen["pod/"+pod.GetId()] = true
 	}
-	for _, c := range ctrs {
+	for i, c := range ctrs {
+		if i < mostIDs {
+			l.Known = append(l.Known, c.GetId())
+		}
 		l.Bytes += proto.Size(c)
 		if seen[c.GetPodSandboxId()+"/"+c.GetId()] {
 			l.Duplicates++
