@@ -145,7 +145,7 @@ func TestTheUnitSaysWhatTheServiceNeeds(t *testing.T) {
 	t.Parallel()
 	text := "\n" + string(read(t, unit))
 	for _, line := range []string{
-		"Type=notify", "WatchdogSec=30s", "KillMode=mixed", "Delegate=yes", "OOMScoreAdjust=-999", "RuntimeDirectory=nri-supervisor", "RuntimeDirectoryPreserve=yes", "StateDirectory=nri-supervisor",
+		"Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "WatchdogSec=30s", "KillMode=mixed", "Delegate=yes", "OOMScoreAdjust=-999", "RuntimeDirectory=nri-supervisor", "RuntimeDirectoryPreserve=yes", "StateDirectory=nri-supervisor",
 		"Restart=always", "RestartSteps=6", "RestartMaxDelaySec=60s", "StartLimitIntervalSec=0", "Before=kubelet.service",
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {

@@ -16,10 +16,13 @@ import (
 // watchdogShare is how often in systemd's WatchdogSec it is told that the supervisor lives: a probe may take a second and one of them may be late.
 const watchdogShare = 3
 
-// notifier tells systemd how the service does, by the protocol of sd_notify(3). Where nobody listens (NOTIFY_SOCKET is not set) it does nothing. Events reach it on one goroutine.
+// notifier tells systemd how the service does, by the protocol of sd_notify(3). Where nobody listens (NOTIFY_SOCKET is not set) it does nothing. Safe for concurrent use.
 type notifier struct {
-	send  func(state string)
-	ready bool
+	send func(state string)
+
+	mu      sync.Mutex // held while something is sent: systemd goes by the order
+	ready   bool
+	reloads int // under way, by SIGHUP
 }
 
 func newNotifier(log *zap.Logger) *notifier {
@@ -45,7 +48,9 @@ func (n *notifier) sink(next supervisor.Sink) supervisor.Sink {
 			n.tell("runtime lost", false)
 		}
 		if _, ok := ev.(supervisor.Stopping); ok {
+			n.mu.Lock()
 			n.send(daemon.SdNotifyStopping + "\nSTATUS=stopping")
+			n.mu.Unlock()
 		}
 		next(ev)
 	}
@@ -59,11 +64,32 @@ func (n *notifier) tell(status string, ready bool) {
 		}
 		return r
 	}, status)
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if ready && !n.ready {
 		n.ready = true
 		state = daemon.SdNotifyReady + "\n" + state
 	}
 	n.send(state)
+}
+
+// reloading tells systemd that a reload has begun, and returns what tells its end. A service of the type notify-reload, or notify with ExecReload=, is then said to be reloading meanwhile,
+// and who asked for it by systemctl waits; by the time that goes with it systemd tells it from an earlier one. Before the service is ready there is nothing to tell.
+func (n *notifier) reloading() (done func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ready {
+		return func() {}
+	}
+	n.reloads++
+	n.send(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.reloads--; n.reloads == 0 {
+			n.send(daemon.SdNotifyReady)
+		}
+	}
 }
 
 // watch feeds systemd's watchdog for as long as the probe, which goes the way of an event, comes back. It returns when ctx ends.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -38,6 +39,36 @@ func TestTheWatchdogIsFedOnlyWhileTheProbeComesBack(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+func TestSystemdIsToldOfAReloadOnceTheServiceIsReady(t *testing.T) {
+	t.Parallel()
+	var said []string
+	n := &notifier{send: func(s string) { said = append(said, s) }}
+	n.reloading()()
+	if len(said) != 0 {
+		t.Errorf("said %q before it was ready", said)
+	}
+	n.tell("registered", true)
+	said = nil
+	first := n.reloading()
+	second := n.reloading()
+	first()
+	if len(said) != 2 {
+		t.Errorf("said %q while another reload is under way", said)
+	}
+	second()
+	if len(said) != 3 || said[2] != "READY=1" {
+		t.Fatalf("said %q", said)
+	}
+	last := int64(0)
+	for _, s := range said[:2] {
+		var at int64
+		if _, err := fmt.Sscanf(s, "RELOADING=1\nMONOTONIC_USEC=%d\n", &at); err != nil || at < last || at <= 0 {
+			t.Errorf("said %q after %d: %v", s, last, err)
+		}
+		last = at
+	}
 }
 
 func TestSystemdHearsOfWhatMattersAndIsToldReadyOnce(t *testing.T) {

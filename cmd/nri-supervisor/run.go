@@ -182,7 +182,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	}
 	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
 	watching, stopWatch := context.WithCancel(ctx)
-	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, log) })
+	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, systemd, log) })
 	defer stopWatch()
 	return sup.Run(ctx)
 }

@@ -31,7 +31,7 @@ type reloader interface {
 }
 
 // watchFiles reloads the configuration when one of its files, or a file that a manifest refers to, may have changed, and when hangup says so. It returns when ctx ends.
-func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, r reloader, log *zap.Logger) {
+func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, r reloader, systemd *notifier, log *zap.Logger) {
 	w, err := fsnotify.NewWatcher()
 	var events <-chan fsnotify.Event
 	var errs <-chan error
@@ -74,7 +74,11 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			return
 		case <-over: // there may be other files to follow
 		case <-hangup:
-			reload(func() { _, _ = r.Reload(ctx, "SIGHUP") }) // mistakes are told in the log, here and below
+			done := systemd.reloading()
+			reload(func() { // mistakes are told in the log, here and below
+				defer done()
+				_, _ = r.Reload(ctx, "SIGHUP")
+			})
 		case ev := <-events:
 			if ev.Op != fsnotify.Chmod || concerns(ev.Name) {
 				notice()

@@ -244,6 +244,24 @@ func TestStoppingTakesTenSecondsAtMostWhateverThePluginsDo(t *testing.T) {
 	}
 }
 
+func TestASecondTerminationEndsTheSupervisorAtOnceAndItsPluginsWithIt(t *testing.T) {
+	t.Parallel()
+	rt := harness.NewRuntime(t)
+	sup := start(t, rt, teams, chaosPlugin(t, "deaf", "10", `, faults: [{event: Shutdown, action: hang}]`, "")+chaosPlugin(t, "stopped", "20", "", ""), "deaf", "stopped")
+	pids := []int{sup.PluginPID("deaf"), sup.PluginPID("stopped")}
+	harness.Freeze(t, pids[1])
+	sup.Signal(syscall.SIGTERM)
+	sup.WaitLine(1, "stopping", nil)
+	harness.Eventually(t, "the end", func() bool {
+		sup.Signal(syscall.SIGTERM) // again, as it may not be listened to yet
+		return sup.Ended()
+	})
+	if code := sup.Wait(time.Minute); code != -1 { // by the signal; in order it is 0
+		t.Errorf("exit code %d, want an end by the signal", code)
+	}
+	harness.Eventually(t, "the end of the plugins", func() bool { return !slices.ContainsFunc(pids, harness.Alive) })
+}
+
 func TestThirtyCrashesLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	rt := harness.NewRuntime(t)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/test/harness"
@@ -46,13 +47,15 @@ func TestSystemdIsToldHowTheServiceDoes(t *testing.T) {
 	harness.Eventually(t, "ready, a status and a fed watchdog", func() bool {
 		return count("\nREADY=1\n") == 1 && count("\nSTATUS=registered with harness 1.0.0") == 1 && count("\nWATCHDOG=1\n") >= 3
 	})
+	sup.Signal(syscall.SIGHUP)
+	harness.Eventually(t, "a reload that has ended", func() bool { return count("\nRELOADING=1\nMONOTONIC_USEC=") == 1 && count("\nREADY=1\n") == 2 })
 	rt.Stop()
 	harness.Eventually(t, "a status without a runtime", func() bool { return count("\nSTATUS=runtime ") >= 2 })
 	if code := sup.Stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	harness.Eventually(t, "the end", func() bool { return count("\nSTOPPING=1\n") == 1 })
-	if n := count("\nREADY=1\n"); n != 1 {
-		t.Errorf("ready %d times", n)
+	if n := count("\nREADY=1\n"); n != 2 {
+		t.Errorf("ready %d times, want after the start and after the reload", n)
 	}
 }
