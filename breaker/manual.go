@@ -74,7 +74,7 @@ func (g *Guard) Quarantine(p QuarantinedPod) {
 	}
 	until := now.Add(g.cfg.QuarantineDuration) // what the manifest says today is the most
 	if p.Until.Before(until) {
-		until = p.Until
+		until = now.Add(p.Until.Sub(now)) // from here on by the time that passes: somebody may set the clock
 	}
 	e := g.pods.findOrAdd(p.Pod, &g.cfg, now)
 	e.hard, e.until, e.struck = max(e.hard, p.Strikes), until, now

@@ -35,7 +35,7 @@ func TestAConnectionOnWhichARequestIsStuckIsClosedAndMadeAnew(t *testing.T) {
 	for name, get := range map[string]func(*session){
 		"a request that is never answered": func(se *session) { se.flow.enter(time.Now().Add(-time.Hour)) },
 		"a reader that does not read": func(se *session) { // it reads now: until something arrives, nothing but this says otherwise
-			se.conn.away.Store(time.Now().Add(-time.Hour).UnixNano())
+			se.conn.away.Store(int64(time.Since(se.conn.begun) - time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -156,7 +156,7 @@ func (s *Supervisor) bypass(d time.Duration) {
 		s.bypassTimer = nil
 	}
 	if d <= 0 {
-		s.keepBypass(time.Time{})
+		s.keepBypass(time.Time{}, 0)
 		if s.bypassUntil.Swap(0) != 0 {
 			s.afterBypassLocked()
 		}
@@ -164,14 +164,14 @@ func (s *Supervisor) bypass(d time.Duration) {
 		end := time.Now().Add(d)
 		until := end.UnixNano()
 		s.bypassUntil.Store(until)
-		s.keepBypass(end)
+		s.keepBypass(end, d)
 		s.bypassTimer = time.AfterFunc(d, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.bypassUntil.CompareAndSwap(until, 0) {
 				s.emit(ManualAction{Action: "bypass over"})
 				s.noteManual("", "bypass over", nil, 0)
-				s.keepBypass(time.Time{})
+				s.keepBypass(time.Time{}, 0)
 				s.afterBypassLocked()
 			}
 		})

@@ -58,21 +58,26 @@ func (h *host) restoreQuarantine(value []byte) {
 	}
 }
 
-// keepBypass remembers until when the supervisor is bypassed; the zero time: it is not.
-func (s *Supervisor) keepBypass(until time.Time) {
+// keepBypass remembers until when the supervisor is bypassed, and for how long from now; the zero time: it is not.
+func (s *Supervisor) keepBypass(until time.Time, d time.Duration) {
 	switch {
 	case s.opts.State == nil:
 	case until.IsZero():
 		s.opts.State.DeleteValue(keyBypass)
 	default:
-		s.opts.State.PutValue(keyBypass, []byte(until.Format(time.RFC3339Nano)))
+		s.opts.State.PutValue(keyBypass, []byte(until.Format(time.RFC3339Nano)+" "+d.String()))
 	}
 }
 
-// restoreBypass goes on with the bypass of the run before.
+// restoreBypass goes on with the bypass of the run before. It lasts no longer than it was asked for, whatever was done to the clock since then.
 func (s *Supervisor) restoreBypass(value []byte) {
-	until, err := time.Parse(time.RFC3339Nano, string(value))
-	if left := time.Until(until); err == nil && left > 0 {
+	end, length, bounded := strings.Cut(string(value), " ")
+	until, err := time.Parse(time.RFC3339Nano, end)
+	left := time.Until(until)
+	if most, bad := time.ParseDuration(length); bounded && bad == nil {
+		left = min(left, most)
+	}
+	if err == nil && left > 0 {
 		s.bypass(left)
 	}
 }

@@ -162,7 +162,7 @@ func (se *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{})}
+	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{}), begun: time.Now()}
 	conn, se.conn = watched, watched
 	se.sup.current.Store(se)
 	defer se.sup.current.CompareAndSwap(se, nil)

@@ -15,13 +15,14 @@ type stallConn struct {
 	limit time.Duration
 	once  sync.Once
 	lost  chan struct{} // closed at the first read that fails because of the peer
-	away  atomic.Int64  // since when the reader does something else than to read, in unix nanoseconds; 0: it reads, or never did
+	begun time.Time     // what away counts from: somebody may set the clock
+	away  atomic.Int64  // since when the reader does something else than to read, in nanoseconds; 0: it reads, or never did
 }
 
 // unread is for how long nobody has been reading.
 func (c *stallConn) unread(now time.Time) time.Duration {
 	if away := c.away.Load(); away != 0 {
-		return now.Sub(time.Unix(0, away))
+		return now.Sub(c.begun) - time.Duration(away)
 	}
 	return 0
 }
@@ -31,7 +32,7 @@ func (c *stallConn) Read(b []byte) (int, error) {
 	c.away.Store(0)
 	n, err := c.Conn.Read(b)
 	if err == nil {
-		c.away.Store(time.Now().UnixNano())
+		c.away.Store(max(1, int64(time.Since(c.begun))))
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		c.once.Do(func() { close(c.lost) })
