@@ -20,7 +20,7 @@ import (
 var contrast string
 
 // TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone: with a plugin that is broken, one that is switched off, and one whose error is long.
-func TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone(t *testing.T) {
+func TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone(t *testing.T) { //nolint:paralleltest // each has a browser of its own, and two of them keep each other waiting
 	w := newWorld(t)
 	w.operate("plugin", "disable", "image-audit")
 	w.hangs()
@@ -28,6 +28,7 @@ func TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone(t *testi
 	b := open(t, w.sup)
 	b.until("all of it is shown", `document.querySelectorAll(".card").length === 2 && `+row("volume-tags")+`.textContent.includes("no volume") && latest.missedTotal >= 4`)
 
+	// One after the other: they share the tab.
 	t.Run("every text has enough contrast", func(t *testing.T) { b.in(t).contrasts() })
 	t.Run("every stop of the keyboard is reached and seen", func(t *testing.T) { b.in(t).keyboard() })
 	t.Run("everything has a name for a screen reader", func(t *testing.T) { b.in(t).tree() })
@@ -36,7 +37,10 @@ func TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone(t *testi
 }
 
 // in is the same tab for a subtest.
-func (b *tab) in(t *testing.T) *tab { return &tab{t: t, ctx: b.ctx, address: b.address} }
+func (b *tab) in(t *testing.T) *tab {
+	t.Helper()
+	return &tab{t: t, ctx: b.ctx, address: b.address}
+}
 
 // contrasts checks the ratios of WCAG 2.2, level AA: 4.5 for text, 3 for large text and for what is no text; for each level that the page can have.
 func (b *tab) contrasts() {

@@ -26,7 +26,7 @@ const waited = `(() => {
 	return { took: window.shownOpen - since, slack: late + answers };
 })()`
 
-func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsThatItIsBack(t *testing.T) {
+func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsThatItIsBack(t *testing.T) { //nolint:paralleltest // each has a browser of its own, and two of them keep each other waiting
 	w := newWorld(t)
 	b := open(t, w.sup)
 	b.until("all in service", `byId("verdict").dataset.level === "fine"`)
@@ -81,7 +81,7 @@ func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsT
 	b.blameless()
 }
 
-func TestWhatAPluginWroteIsTextAndNoCodeRunsButThePagesOwn(t *testing.T) {
+func TestWhatAPluginWroteIsTextAndNoCodeRunsButThePagesOwn(t *testing.T) { //nolint:paralleltest // each has a browser of its own, and two of them keep each other waiting
 	w := newWorld(t)
 	b := open(t, w.sup)
 	w.create("shop", "web", "broken")
