@@ -55,7 +55,7 @@ const wrapper = `#!/bin/sh
 config=%[1]q
 if [ -f "$config" ] && ! grep -q 'what the test adds' "$config"; then cat %[2]q >>"$config"; fi
 case "$1" in
-check|run|status|security|missed|events|explain|record|plugin|reload|bypass|doctor)
+check|run|status|security|missed|events|explain|record|plugin|reload|bypass|doctor|log-level)
 	case " $* " in *" --config "*|*" --socket "*) ;; *) [ -f "$config" ] && exec %[3]q "$@" --config "$config" ;; esac ;;
 esac
 exec %[3]q "$@"
@@ -110,7 +110,7 @@ func (r *reader) write(path, text string, mode os.FileMode) {
 }
 
 // absolute are the folders that a page may name.
-var absolute = regexp.MustCompile(`(^|[\s"'=:,({<>])(/etc/nri-supervisor|/etc/systemd|/opt|/run/nri-supervisor|/var/lib/nri-supervisor|/usr/local/bin)\b`)
+var absolute = regexp.MustCompile(`(^|[\s"'=:,({<>])(/etc/nri-supervisor|/etc/systemd|/etc/bash_completion\.d|/opt|/run/nri-supervisor|/var/lib/nri-supervisor|/usr/local/bin)\b`)
 
 // rooted puts what a page names below its root.
 func (r *reader) rooted(text string) string {
