@@ -40,14 +40,14 @@ type reader struct {
 	rt *harness.Runtime
 }
 
-// settings are what the service needs on this machine. They are added to the page's Supervisor document.
+// settings are what the service needs on this machine, and timeouts that no healthy plugin meets. They are added to the page's Supervisor document.
 const settings = `  # what the test adds
   runtime: {socket: %q}
   pluginDirs: [%q]
   runDir: %q
   stateDir: %q
   metrics: {address: "127.0.0.1:0"}
-  defaults: {sandbox: {profile: none}}
+  defaults: {sandbox: {profile: none}, timeouts: {default: 1500ms}}
 `
 
 // wrapper is the reader's nri-supervisor: it finds the configuration below the page's root.
