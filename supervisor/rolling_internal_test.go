@@ -103,13 +103,22 @@ func (s *sessionOf) load(t *testing.T, p *api.PodSandbox, stop <-chan struct{}, 
 	}
 }
 
-func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
+func TestAnUpdateUnderLoadMissesNothingAndTellsNothingTwice(t *testing.T) {
 	t.Parallel()
-	for name, delay := range map[string]time.Duration{"a quick synchronization": 0, "one that is slower than the events": 60 * time.Millisecond} {
+	for name, tc := range map[string]struct {
+		delay   time.Duration
+		from    string // in the manifest, with a number that each update counts up
+		inPlace bool
+	}{
+		"a quick synchronization":              {0, `index: "%d"`, false},
+		"one that is slower than the events":   {60 * time.Millisecond, `index: "%d"`, false},
+		"a configuration":                      {0, "config: {n: %d}", true},
+		"a configuration that is slowly taken": {60 * time.Millisecond, "config: {n: %d}", true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n" + sel("a")})
-			plugin := &counting{incs: map[int]*hearsay{}, delay: delay}
+			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n  config: {n: 10}\n" + sel("a")})
+			plugin := &counting{incs: map[int]*hearsay{}, delay: tc.delay}
 			f, s := serveFiles(t, fs, makers{"a": plugin.start})
 			p := pod("p", "a", "1")
 			if _, err := s.plugin.RunPodSandbox(s.ctx(), &api.RunPodSandboxRequest{Pod: p}); err != nil {
@@ -123,7 +132,7 @@ func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
 			const updates = 3
 			for i := range updates {
 				f.eventually("some containers", func() bool { return made.Load() >= int64(10*(i+1)) })
-				fs.edit("a", fmt.Sprintf(`"%d"`, 10+i), fmt.Sprintf(`"%d"`, 11+i))
+				fs.edit("a", fmt.Sprintf(tc.from, 10+i), fmt.Sprintf(tc.from, 11+i))
 				if r := f.reload(); r.Result != "success" {
 					t.Errorf("update %d: %+v", i, r)
 				}
@@ -147,7 +156,7 @@ func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
 			defer plugin.mu.Unlock()
 			for id, by := range left {
 				snap, made := now.snapshot[id], now.created[id]
-				if by == fmt.Sprint(last.pid-1000) && (snap || made != 1) || by != fmt.Sprint(last.pid-1000) && (!snap || made != 0) {
+				if snap == (made == 1) || made > 1 || !tc.inPlace && snap == (by == fmt.Sprint(last.pid-1000)) {
 					t.Errorf("%s was made by incarnation %s; the last one (%d) was told of it by a snapshot: %v, by creations: %d", id, by, last.pid-1000, snap, made)
 				}
 			}
@@ -156,8 +165,12 @@ func TestARollingUpdateMissesNothingAndTellsNothingTwice(t *testing.T) {
 					t.Errorf("the last incarnation was told %d times that %s is gone", times, id)
 				}
 			}
+			successors := updates
+			if tc.inPlace {
+				successors = 0
+			}
 			f.eventually("a line for each successor that took over", func() bool {
-				return len(f.events(func(e Event) bool { _, ok := e.(PluginReplaced); return ok })) == updates
+				return len(f.events(func(e Event) bool { _, ok := e.(PluginReplaced); return ok })) == successors
 			})
 			if n := len(f.events(func(e Event) bool { _, ok := e.(Fallback); return ok })); n != 0 {
 				t.Errorf("%d events without the plugin's work", n)

@@ -91,15 +91,19 @@ func TestAChangeUnderLoadIsAppliedWithoutAGap(t *testing.T) {
 	sup.Ready(1, "other")
 	pid := sup.PluginPID("other")
 	stop := load(t, rt)
+	gpu := sup.PluginPID("gpu-env")
 	version("..v2", strings.Replace(text, `GPU: "1"`, `GPU: "2"`, 1))
 	sup.WaitLine(1, "configuration reloaded", map[string]any{"cause": "watch", "result": "success"})
+	if got := sup.PluginPID("gpu-env"); got != gpu {
+		t.Errorf("another configuration made another process: %d, before %d", got, gpu)
+	}
 	version("..v3", strings.Replace(text, `GPU: "1"`, "GPU: [", 1))
 	sup.WaitLine(1, "configuration reloaded", map[string]any{"cause": "watch", "result": "partial"})
 	code, out, errs := sup.Command("reload")
 	if code != 1 || !strings.Contains(out, "problem: ") {
 		t.Errorf("reload with a broken manifest: exit code %d, %s%s", code, out, errs)
 	}
-	version("..v4", strings.Replace(text, `GPU: "1"`, `GPU: "4"`, 1))
+	version("..v4", strings.NewReplacer(`GPU: "1"`, `GPU: "4"`, "exec: {", "exec: {env: [{name: V, value: four}], ").Replace(text))
 	if code, out, errs = sup.Command("reload"); code != 0 {
 		t.Errorf("reload: exit code %d, %s%s", code, out, errs)
 	}
@@ -115,6 +119,9 @@ func TestAChangeUnderLoadIsAppliedWithoutAGap(t *testing.T) {
 		}
 	}
 	t.Logf("created by version: %v", seen)
+	if got := sup.PluginPID("gpu-env"); got == gpu {
+		t.Error("another environment made no other process")
+	}
 	if n := rt.Dials(); n != 1 {
 		t.Errorf("%d registrations", n)
 	}
