@@ -33,7 +33,6 @@ func (h *host) snapshot() snapshot {
 	s.pods = slices.DeleteFunc(s.pods, func(p *api.PodSandbox) bool { return !h.policy().MaySee(p) })
 	s.ctrs = slices.DeleteFunc(s.ctrs, func(c *api.Container) bool { return !h.maySee(h.sup.store.Resolve(nil, c)) })
 	creating = slices.DeleteFunc(creating, func(r store.Ref) bool { return !h.maySee(r) })
-	h.forgetTurns()
 	answered := h.answered
 	for _, r := range creating {
 		if _, over := answered[r]; !over {
@@ -61,6 +60,7 @@ func (h *host) snapshot() snapshot {
 	for _, p := range s.pods {
 		s.refs = append(s.refs, plugin.Ref{Pod: p.GetId()})
 	}
+	h.forgetTurns() // not before: a creation that ends meanwhile was still one when the store was read
 	return s
 }
 
