@@ -148,11 +148,13 @@ e2e: ## beside a real containerd that creates real containers; needs root, build
 TARGETS += e2e
 endif
 
+# The module of test/ui uses this one as it is: a copy of its go.mod follows this one's versions, so that a change here needs none there.
 ifneq ($(wildcard test/ui/*_test.go),)
 .PHONY: e2e-ui
 e2e-ui: ## the status page in a real Chromium, which is installed if it is not there; pictures in test/ui/artefacts
 	$(call stage,chromium,command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } </dev/null >/dev/null)
-	$(call stage,e2e-ui,$(GO) test -C test/ui -buildvcs=false -count=1 -shuffle=on -timeout=$(TEST_TIMEOUT) .)
+	$(call stage,e2e-ui,mkdir -p .cache/ui && cp test/ui/go.mod .cache/ui/ && sort -u test/ui/go.sum go.sum >.cache/ui/go.sum && \
+		$(GO) test -C test/ui -modfile=$(CURDIR)/.cache/ui/go.mod -mod=mod -buildvcs=false -count=1 -shuffle=on -timeout=$(TEST_TIMEOUT) .)
 TARGETS += e2e-ui
 endif
 

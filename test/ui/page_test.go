@@ -67,6 +67,14 @@ func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsT
 	if decisions := b.text("#decisions"); !strings.Contains(decisions, "ml-training/bert-13") || !strings.Contains(decisions, "timeout") {
 		t.Errorf("the decisions do not tell of the container:\n%s", decisions)
 	}
+	var shown struct{ Exits []struct{ Output []string } }
+	w.sup.Ask(&shown, "plugin", "show", "gpu-env")
+	if len(shown.Exits) != 1 || len(shown.Exits[0].Output) == 0 {
+		t.Fatalf("the command line shows the exits %+v, want one with output", shown.Exits)
+	}
+	if _, page := w.sup.Get("/status.json"); strings.Contains(page, strings.TrimSpace(shown.Exits[0].Output[0])) {
+		t.Errorf("whoever reaches the page reads what the plugin printed: %s", shown.Exits[0].Output[0])
+	}
 	b.shoot("broken", desk, light)
 	b.shoot("broken-dark", desk, dark)
 	b.shoot("broken-phone", phone, light)
