@@ -18,11 +18,12 @@ type setFields struct {
 	replies []setReply // ascending by place
 }
 
-// setReply is what one accepted reply sets and removes.
+// setReply is what one accepted reply sets and removes, by what it means, so that replies of any size are compared in time.
 type setReply struct {
-	place  int
-	plugin string
-	keys   []policy.FieldKey
+	place   int
+	plugin  string
+	set     map[policy.FieldKey]string // with the path made clean → the key as it is spelled
+	removed map[policy.FieldKey]bool   // as they are spelled, since a marker in another spelling removes nothing
 }
 
 // add notes what an accepted reply sets and removes.
@@ -31,13 +32,21 @@ func (s *setFields) add(place int, plugin string, a *api.ContainerAdjustment) {
 	if len(keys) == 0 {
 		return
 	}
+	r := setReply{place: place, plugin: plugin, set: make(map[policy.FieldKey]string, len(keys)), removed: map[policy.FieldKey]bool{}}
+	for _, k := range keys {
+		if k.Removal {
+			r.removed[k] = true
+		} else {
+			r.set[meant(k)] = k.Key
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := len(s.replies)
 	for at > 0 && s.replies[at-1].place > place {
 		at--
 	}
-	s.replies = slices.Insert(s.replies, at, setReply{place: place, plugin: plugin, keys: keys})
+	s.replies = slices.Insert(s.replies, at, r)
 }
 
 // reset forgets all replies, for another merge of the same ones.
@@ -54,6 +63,9 @@ func (s *setFields) drop(place int) {
 	s.replies = slices.DeleteFunc(s.replies, func(r setReply) bool { return r.place == place })
 }
 
+// maxOverrides bounds how much is listed of one reply, as policy bounds its denials.
+const maxOverrides = 64
+
 // removedBy lists what the reply of the plugin at place removes, or lays something over by another spelling of its path, although a plugin before it set it. What it sets by the same
 // spelling is a conflict, which the merge finds.
 func (s *setFields) removedBy(place int, a *api.ContainerAdjustment) []policy.Denial {
@@ -69,6 +81,9 @@ func (s *setFields) removedBy(place int, a *api.ContainerAdjustment) []policy.De
 		}
 		if owner, as := s.ownerLocked(place, k); owner != "" && (k.Removal || as != k.Key) {
 			out = append(out, policy.Denial{Field: k.Field, Key: k.Key, Rule: policy.RuleOverride, Detail: "set by " + owner})
+			if len(out) == maxOverrides {
+				break
+			}
 		}
 	}
 	return out
@@ -79,31 +94,27 @@ func isPath(k policy.FieldKey) bool {
 	return (k.Field == "Mounts" || k.Field == "Devices") && strings.HasPrefix(k.Key, "/")
 }
 
-// same reports whether two keys name the same thing, whatever they do to it.
-func same(a, b policy.FieldKey) bool {
-	return a.Field == b.Field && (a.Key == b.Key || isPath(a) && isPath(b) && path.Clean(a.Key) == path.Clean(b.Key))
+// meant is what a key names, whatever is done to it and however a path is spelled.
+func meant(k policy.FieldKey) policy.FieldKey {
+	if k.Removal = false; isPath(k) {
+		k.Key = path.Clean(k.Key)
+	}
+	return k
 }
 
 // ownerLocked names the plugin that what the key names belongs to in the eyes of the plugin at place, and how it spelled it; "" when nobody before it set it, or when it was removed again.
 func (s *setFields) ownerLocked(place int, key policy.FieldKey) (owner, as string) {
-	for _, r := range s.replies {
+	key = meant(key)
+	for i := range s.replies {
+		r := &s.replies[i]
 		if r.place >= place {
 			break
 		}
-		set, removed, spelled := false, false, ""
-		for _, k := range r.keys {
-			switch {
-			case !same(k, key):
-			case k.Removal:
-				removed = removed || k.Key == as // a marker in another spelling removes nothing
-			default:
-				set, spelled = true, k.Key
-			}
-		}
+		spelled, set := r.set[key]
 		switch { // within a reply, removals come first
 		case set:
 			owner, as = r.plugin, spelled
-		case removed:
+		case owner != "" && r.removed[policy.FieldKey{Field: key.Field, Key: as, Removal: true}]:
 			owner, as = "", ""
 		}
 	}

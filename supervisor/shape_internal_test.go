@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 )
@@ -136,5 +138,34 @@ func TestAnotherSpellingOfAPathOverridesNothing(t *testing.T) {
 		if d := s.removedBy(0, tt.second); len(d) > 0 {
 			t.Errorf("%v before %v: %v", tt.second, tt.first, d)
 		}
+	}
+}
+
+// TestRepliesOfTheLargestSizeAreHeldAgainstEachOtherInTime: a plugin that fills a message with mounts, or with removals, delays nobody.
+func TestRepliesOfTheLargestSizeAreHeldAgainstEachOtherInTime(t *testing.T) {
+	t.Parallel()
+	const many = 60_000
+	sets, other, removes := &api.ContainerAdjustment{}, &api.ContainerAdjustment{}, &api.ContainerAdjustment{}
+	for i := range many {
+		at := fmt.Sprint("/m/", i)
+		sets.Mounts = append(sets.Mounts, &api.Mount{Destination: at})
+		other.Mounts = append(other.Mounts, &api.Mount{Destination: "/n" + at + "/"})
+		removes.Mounts = append(removes.Mounts, &api.Mount{Destination: "-/n" + at})
+	}
+	begin := time.Now()
+	var s setFields
+	s.add(0, "a", sets)
+	if n := len(s.removedBy(1, other)) + len(s.removedBy(1, removes)); n != 0 {
+		t.Errorf("%d are found that nobody set", n)
+	}
+	if n := len(s.removedBy(1, sets)); n != 0 {
+		t.Errorf("%d are found that are conflicts", n)
+	}
+	s.add(1, "b", other)
+	if n := len(s.removedBy(2, removes)); n != maxOverrides {
+		t.Errorf("%d are listed", n)
+	}
+	if took := time.Since(begin); took > 30*time.Second { // each against each takes minutes
+		t.Errorf("it took %s", took)
 	}
 }
