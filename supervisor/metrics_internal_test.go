@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,19 +270,33 @@ func fifty(tb testing.TB) *prometheus.Registry {
 	return r
 }
 
-// The bar is 20 ms on an idle machine, which the benchmark shows; this one allows for the race detector and a busy machine.
-func TestAScrapeOfFiftyPluginsIsQuick(t *testing.T) {
-	t.Parallel()
+// The bar of 20 ms is for the processor time of the best of many, which neither a busy machine nor a collection of garbage changes much. Serial: else it would be the time of other tests, too.
+func TestAScrapeOfFiftyPluginsIsQuick(t *testing.T) { //nolint:paralleltest // as said
 	r := fifty(t)
+	gather(t, r) // what is made once
+	scrapes, limit := 21, 20*time.Millisecond
+	if raceDetector {
+		scrapes, limit = 5, 20*limit
+	}
 	best := time.Hour
-	for range 5 {
-		begin := time.Now()
+	for range scrapes {
+		before := processorTime(t)
 		gather(t, r)
-		best = min(best, time.Since(begin))
+		best = min(best, processorTime(t)-before)
 	}
-	if limit := time.Second; best > limit {
-		t.Errorf("a scrape took %s at best, more than %s", best, limit)
+	if best > limit {
+		t.Errorf("a scrape takes %s of a processor at best, more than %s", best, limit)
 	}
+}
+
+// processorTime is what this process has used.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkScrapeOfFiftyPlugins(b *testing.B) {
