@@ -24,7 +24,7 @@ import (
 
 const (
 	// patience bounds each wait: far more than a busy machine needs.
-	patience = 30 * time.Second
+	patience = time.Minute
 	// longest bounds one command: some compile.
 	longest = 5 * time.Minute
 )
