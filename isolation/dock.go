@@ -87,8 +87,8 @@ func OpenDock(ctx context.Context, s DockSpec) (*Dock, error) {
 		return nil, err
 	}
 	d := &Dock{spec: s, socket: l, closing: make(chan struct{})}
-	d.work.Go(func() { d.accept(l) })
-	d.work.Go(d.watch) //nolint:contextcheck // it lives as long as the dock
+	d.work.Go(func() { d.accept(l) }) //nolint:contextcheck // a connection outlives the opening
+	d.work.Go(d.watch)
 	return d, nil
 }
 

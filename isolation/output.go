@@ -1,7 +1,9 @@
 package isolation
 
 import (
+	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,8 @@ const (
 	headBytes = 256
 	// readBytes is the size of one read of a pipe: half of a pipe's default capacity of 64 KiB, pipe(7).
 	readBytes = 32 << 10
+	// reportDropped is how long a stream may be silent before the lines that were dropped are reported without another line.
+	reportDropped = time.Second
 )
 
 // output is what one incarnation wrote: it keeps the last lines of both streams and the first bytes of stdout.
@@ -35,13 +39,21 @@ type output struct {
 func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool) {
 	d := drainer{o: o, stream: stream, first: first, limit: newLimiter(time.Now())}
 	buf := make([]byte, readBytes)
+	pipe, timed := r.(interface{ SetReadDeadline(t time.Time) error })
 	for {
+		waiting := timed && d.dropped > 0 && pipe.SetReadDeadline(time.Now().Add(reportDropped)) == nil
 		n, err := r.Read(buf)
+		if waiting {
+			_ = pipe.SetReadDeadline(time.Time{}) // as above; a closed pipe says so at the next read
+		}
 		if stream == Stdout {
 			o.addHead(buf[:n])
 		}
 		d.write(buf[:n])
-		if err != nil {
+		switch {
+		case waiting && errors.Is(err, os.ErrDeadlineExceeded):
+			d.reportDropped()
+		case err != nil:
 			d.end()
 			return
 		}
@@ -162,8 +174,14 @@ func (d *drainer) end() {
 	if d.first != nil {
 		d.takeFirst()
 	}
+	d.reportDropped()
+}
+
+// reportDropped tells of lines that were dropped since the last one that was shown.
+func (d *drainer) reportDropped() {
 	if d.dropped > 0 {
 		d.o.show(Line{Stream: d.stream, Dropped: d.dropped})
+		d.dropped = 0
 	}
 }
 
