@@ -92,9 +92,14 @@ func sweep(parent string) error {
 			if err != nil {
 				return err
 			}
+			err = removeFolder(path)
 			_ = lock.Close() // read only
+			if err != nil {
+				return fmt.Errorf("sweep directory: %w", err)
+			}
+			continue
 		}
-		if err := os.RemoveAll(path); err != nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("sweep directory: %w", err)
 		}
 	}
@@ -138,7 +143,7 @@ func lockDir(path string) (*os.File, error) {
 
 // remove deletes the directory with all that the plugin left in it.
 func (d *runDir) remove() error {
-	return errors.Join(os.RemoveAll(d.path), d.lock.Close())
+	return errors.Join(removeFolder(d.path), d.lock.Close())
 }
 
 // openSocket opens the socket at path without connecting to it, and returns an address that names exactly this socket. A

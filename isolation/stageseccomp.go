@@ -46,6 +46,31 @@ func denied() []deniedCalls {
 // newNamespaces are the flags of clone(2) that make one: in a user namespace of its own a plugin would hold every capability again.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// deniedUses are calls that only some uses of are denied: new namespaces, and those with which one process of root throttles another, which needs no capability.
+// A process that names itself passes 0.
+func deniedUses(granted capSet) []seccomp.NameWithConditions {
+	use := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
+		return seccomp.NameWithConditions{Name: name, Conditions: conditions}
+	}
+	given := func(argument uint32) seccomp.Condition {
+		return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: 0}
+	}
+	var out []seccomp.NameWithConditions
+	if !granted.has(unix.CAP_SYS_ADMIN) {
+		out = append(out, use("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsSet, Value: newNamespaces}))
+	}
+	if !granted.has(unix.CAP_SYS_RESOURCE) {
+		out = append(out, use("prlimit64", given(0), given(2))) // without a new limit it only reads
+	}
+	if !granted.has(unix.CAP_SYS_NICE) {
+		for _, name := range []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"} {
+			out = append(out, use(name, given(0)))
+		}
+		out = append(out, use("setpriority", given(1)), use("ioprio_set", given(1)))
+	}
+	return out
+}
+
 // filterCalls installs the filter on this thread. A denied call fails with EPERM.
 func filterCalls(granted capSet) error {
 	native, err := arch.GetInfo("")
@@ -64,13 +89,8 @@ func filterCalls(granted capSet) error {
 		}
 	}
 	slices.Sort(names)
-	denied := seccomp.SyscallGroup{Names: names, Action: seccomp.ActionErrno}
 	namespaces := granted.has(unix.CAP_SYS_ADMIN)
-	if !namespaces {
-		denied.NamesWithCondtions = []seccomp.NameWithConditions{{
-			Name: "clone", Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsSet, Value: newNamespaces}},
-		}}
-	}
+	denied := seccomp.SyscallGroup{Names: names, NamesWithCondtions: deniedUses(granted), Action: seccomp.ActionErrno}
 	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{denied}}
 	body, err := policy.Assemble()
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 type confinements struct {
 	// hidden are the folders of runtimes' sockets and of our own.
 	hidden []string
+	// protected are the folders of manifests.
+	protected []string
 	// trustFiles is fileTrust: strict.
 	trustFiles bool
 }
@@ -24,6 +26,11 @@ func newConfinements(spec *policy.SupervisorSpec) confinements {
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
 		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
 			c.hidden = append(c.hidden, path)
+		}
+	}
+	for _, path := range spec.PluginDirs {
+		if path = filepath.Clean(path); filepath.IsAbs(path) && path != "/" {
+			c.protected = append(c.protected, path)
 		}
 	}
 	return c
@@ -59,7 +66,7 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	case policy.ProfileStandard:
 		out = isolation.Standard(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone
-		out.Protect = slices.Concat(out.Protect, s.ReadOnlyPaths)
+		out.Protect = slices.Concat(out.Protect, c.protected, s.ReadOnlyPaths)
 	case policy.ProfileStrict:
 		out = isolation.Strict(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten

@@ -116,6 +116,23 @@ func TestAPluginCannotLeaveItsCgroupOrChangeTheMachine(t *testing.T) {
 	sharply(t, dir, h, hide, attempts)
 }
 
+func TestAPluginCannotThrottleOtherProcesses(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	pid := victim(t)
+	var attempts []string
+	for _, how := range []string{"files", "priority", "processors", "scheduler", "io"} {
+		attempts = append(attempts, fmt.Sprintf("throttle:%s@%d", how, pid))
+	}
+	sharply(t, dir, h, []string{dir}, attempts)
+	i := start(t, spec(t, h, dir, isolation.Standard([]string{dir})))
+	for _, how := range []string{"files", "priority", "processors", "scheduler", "io"} {
+		if got := ask(t, i, "throttle:"+how+"@0"); got != "ok" {
+			t.Errorf("%s, its own: %s", how, got)
+		}
+	}
+}
+
 func TestADeviceThatAManifestListsCanBeOpened(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)

@@ -65,6 +65,7 @@ func attempts() map[string]func(arg string) (string, error) {
 		"follow":    func(link string) (string, error) { _, err := os.Readlink(link); return "", err },
 		"userspace": tryUserNamespace,
 		"abstract":  func(name string) (string, error) { return tryConnect("@" + name) },
+		"throttle":  tryThrottle,
 		"move": func(name string) (string, error) {
 			return "", errors.Join(os.WriteFile(name, nil, 0o600), os.Mkdir(name+"-folder", 0o700), os.Rename(name, name+"-folder/"+name))
 		},
@@ -316,4 +317,35 @@ func tryFlood(kind string) (string, error) {
 
 func tryCloseOutput(string) (string, error) {
 	return "", errors.Join(os.Stdout.Close(), os.Stderr.Close())
+}
+
+// tryThrottle changes how much of the machine another process gets, to what it gets anyway.
+func tryThrottle(arg string) (string, error) {
+	how, victim, _ := strings.Cut(arg, "@")
+	return "", onProcess(victim, func(pid int) error {
+		switch how {
+		case "files":
+			var lim unix.Rlimit
+			if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &lim); err != nil {
+				return fmt.Errorf("not even read: %w", err)
+			}
+			return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &lim, nil)
+		case "priority":
+			return unix.Setpriority(unix.PRIO_PROCESS, pid, 5)
+		case "processors":
+			var set unix.CPUSet
+			return errors.Join(unix.SchedGetaffinity(pid, &set), unix.SchedSetaffinity(pid, &set))
+		case "scheduler":
+			attr, err := unix.SchedGetAttr(pid, 0)
+			return errors.Join(err, unix.SchedSetAttr(pid, attr, 0))
+		case "io":
+			const process, idle = 1, 3 << 13 // IOPRIO_WHO_PROCESS, IOPRIO_CLASS_IDLE: ioprio_set(2)
+			if _, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, process, uintptr(pid), idle); errno != 0 {
+				return errno
+			}
+			return nil
+		default:
+			return errors.New("no such way: " + how)
+		}
+	})
 }
