@@ -50,7 +50,7 @@ func TestNoDeniedUpdateIsSilentHoweverFastTheyCome(t *testing.T) {
 			if !d.Notable() || d.Action != journal.ActionDenied || d.ContainerID != "foreign" || d.Pod != "n-q" || len(d.Dropped) != 1 || d.Dropped[0].Field != "CPUShares" {
 				t.Fatalf("%+v", d)
 			}
-			sums[d.Event] += max(1, int(d.Count)) //nolint:gosec // small
+			sums[d.Event] += max(1, int(d.Count))
 			if !d.Since.IsZero() && d.Since.Compare(d.Time) <= 0 && d.Count > 0 {
 				more++
 			}

@@ -138,11 +138,11 @@ func TestExplainKnowsContainersThatAreGoneFromAPodThatLives(t *testing.T) {
 	if x.Source != ExplainedFromAudit || len(x.Owners) != 1 || e.Match != journal.MatchSelected || n != maxGone {
 		t.Errorf("%d gone ones, %+v", n, x)
 	}
-	notes := ""
+	var notes []string
 	for _, x := range list {
-		notes += strings.Join(x.Notes, " ")
+		notes = append(notes, x.Notes...)
 	}
-	if x, _ := explained(t, list, "c0", "a"); x.Source != ExplainedLive || !strings.Contains(notes, "2 more of this name are gone") {
+	if x, _ := explained(t, list, "c0", "a"); x.Source != ExplainedLive || !strings.Contains(strings.Join(notes, " "), "2 more of this name are gone") {
 		t.Errorf("%+v, notes %q", x, notes)
 	}
 }
@@ -298,7 +298,7 @@ func TestAFallbackOfAValidatorIsOneLineOfItsOwnEvent(t *testing.T) {
 	f.s.emit(Stopping{})
 	f.eventually("all lines", func() bool { return len(f.events(func(e Event) bool { _, ok := e.(Stopping); return ok })) == 1 })
 	counts := map[string]int{}
-	for _, l := range strings.Split(lines(), ", ") {
+	for l := range strings.SplitSeq(lines(), ", ") {
 		counts[l]++
 	}
 	if len(counts) != 3 || counts["both CreateContainer"] != 1 || counts["half ValidateContainerAdjustment"] != 1 || counts["judge ValidateContainerAdjustment"] != 1 {

@@ -22,12 +22,14 @@ type reactive struct {
 }
 
 func (p reactive) random(tb testing.TB, seen proto.Message) *random {
+	tb.Helper()
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(encode(tb, seen)))
 	return &random{Rand: rand.New(rand.NewPCG(p.seed, h.Sum64())), density: p.density, removals: p.removals}
 }
 
 func (p reactive) create(tb testing.TB, req *api.CreateContainerRequest) *api.CreateContainerResponse {
+	tb.Helper()
 	seen := proto.CloneOf(req)
 	c := seen.GetContainer()
 	slices.SortFunc(c.GetLinux().GetNamespaces(), func(a, b *api.LinuxNamespace) int { return cmp.Compare(a.GetType(), b.GetType()) })
@@ -39,6 +41,7 @@ func (p reactive) create(tb testing.TB, req *api.CreateContainerRequest) *api.Cr
 }
 
 func (p reactive) update(tb testing.TB, req *api.UpdateContainerRequest) *api.UpdateContainerResponse {
+	tb.Helper()
 	r := p.random(tb, withoutPids(req)) // NRI does not show pids that a plugin asks for
 	rpl := r.update()
 	r.insist(rpl.GetUpdate())
@@ -46,6 +49,7 @@ func (p reactive) update(tb testing.TB, req *api.UpdateContainerRequest) *api.Up
 }
 
 func (p reactive) stop(tb testing.TB, req *api.StopContainerRequest) *api.StopContainerResponse {
+	tb.Helper()
 	r := p.random(tb, req)
 	rpl := r.stop()
 	r.insist(rpl.GetUpdate())
@@ -64,14 +68,12 @@ type cast struct {
 	before, after []reactive
 	hosted        []reactive
 	members       []merge.Member
-	density       float64
-	removals      float64
 }
 
 func newCast(seed, stream uint64, density, removals float64) cast {
 	r := rand.New(rand.NewPCG(seed, stream))
 	one := func() reactive { return reactive{seed: r.Uint64(), density: density, removals: removals} }
-	c := cast{members: serial("a", "b", "c", "d")[:1+r.IntN(4)], density: density, removals: removals}
+	c := cast{members: serial("a", "b", "c", "d")[:1+r.IntN(4)]}
 	for range c.members {
 		c.hosted = append(c.hosted, one())
 	}
@@ -83,6 +85,7 @@ func newCast(seed, stream uint64, density, removals float64) cast {
 
 // attach makes plugins that are attached directly.
 func attach(tb testing.TB, list []reactive) []attached {
+	tb.Helper()
 	out := make([]attached, len(list))
 	for i, p := range list {
 		out[i] = attached{
