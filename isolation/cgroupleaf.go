@@ -61,7 +61,7 @@ func (c *cgroupLeaf) usage() uint64 {
 		return 0
 	}
 	all, err := strconv.ParseUint(words[0], 10, 64)
-	idle := uint64(max(counter(c.memoryStat, c.inactive), 0)) //nolint:gosec // not below zero
+	idle := uint64(max(counter(c.memoryStat, c.inactive), 0))
 	if err != nil || idle > all {
 		return 0
 	}

@@ -104,7 +104,7 @@ func (i *Instance) Describe(ctx context.Context) (Description, error) {
 
 // Usage is what the process and its children use now. It reads a few files of the cgroup, and may be called at any time.
 func (i *Instance) Usage() Usage {
-	return Usage{Memory: i.leaf.usage(), MemoryLimit: uint64(max(i.spec.Confine.Limits.Memory, 0))} //nolint:gosec // not below zero
+	return Usage{Memory: i.leaf.usage(), MemoryLimit: uint64(max(i.spec.Confine.Limits.Memory, 0))}
 }
 
 // SetLogLevel changes the level the plugin logs at: trace, debug, info, warn or error.

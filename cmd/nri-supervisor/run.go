@@ -157,7 +157,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,
 		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn,
 	}
-	closeTracing, err := openTracing(spec.Tracing, &options, log)
+	closeTracing, err := openTracing(spec.Tracing, &options, log) //nolint:contextcheck // it delivers the last spans after ctx has ended
 	if err != nil {
 		return err
 	}

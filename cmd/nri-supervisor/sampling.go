@@ -125,7 +125,7 @@ func (c sampledCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	key, sampled := sampleKey(e, fields)
 	if sampled && !c.sampler.admit(key, func(held int) error {
 		e.Time = time.Now()
-		return c.Core.Write(e, append(fields[:len(fields):len(fields)], zap.Int(repeatedField, held)))
+		return c.Core.Write(e, append(slices.Clip(fields), zap.Int(repeatedField, held)))
 	}) {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (t *Tracing) Event(ctx context.Context, e supervisor.TracedEvent) superviso
 		span.SetAttributes(attribute.String("k8s.container.name", e.Container))
 	}
 	// The children outlive the request, and its context's end is not theirs.
-	return eventTrace{t.tracer, trace.ContextWithSpanContext(context.Background(), span.SpanContext()), e.Event} //nolint:contextcheck // as said
+	return eventTrace{t.tracer, trace.ContextWithSpanContext(context.Background(), span.SpanContext()), e.Event}
 }
 
 // eventTrace is the trace of one event.

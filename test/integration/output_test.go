@@ -13,7 +13,7 @@ func TestAPluginThatIsStillStartingHasItsPidInTheLogAndIsNoErrorAtAStop(t *testi
 	t.Parallel()
 	rt := harness.NewRuntime(t)
 	script := filepath.Join(harness.TempDir(t), "mute")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $$ >&2\nexec sleep 1000\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $$ >&2\nexec sleep 1000\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	sup := harness.StartSupervisor(t, rt.Config(teams, fmt.Sprintf(`
