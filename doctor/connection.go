@@ -233,6 +233,18 @@ func supervisorsOf(all []process) []process {
 	return out
 }
 
+// ours picks the supervisors of our runtime.
+func (e *examination) ours(all []process) []process {
+	return slices.DeleteFunc(all, func(p process) bool {
+		file := p.flag("--config")
+		if file == "" || file == e.ConfigFile || e.SocketOf == nil {
+			return false
+		}
+		socket := e.SocketOf(file)
+		return socket != "" && e.Host.resolve(socket) != e.Host.resolve(e.spec.Runtime.Socket)
+	})
+}
+
 // twoSupervisors is about others that want the same runtime.
 func (e *examination) twoSupervisors() string {
 	if e.Live.answers() && e.Live.Reason == taken {
@@ -240,16 +252,7 @@ func (e *examination) twoSupervisors() string {
 	}
 	var same []string
 	for _, p := range e.supervisors {
-		file := p.flag("--config")
-		socket := e.spec.Runtime.Socket
-		if file != "" && file != e.ConfigFile && e.SocketOf != nil {
-			if s := e.SocketOf(file); s != "" {
-				socket = s
-			}
-		}
-		if e.Host.resolve(socket) == e.Host.resolve(e.spec.Runtime.Socket) {
-			same = append(same, fmt.Sprintf("%d (%s)", p.pid, strings.Join(p.args, " ")))
-		}
+		same = append(same, fmt.Sprintf("%d (%s)", p.pid, strings.Join(p.args, " ")))
 	}
 	if len(same) > 1 {
 		e.add(Finding{

@@ -56,7 +56,7 @@ type examination struct {
 	spec    policy.SupervisorSpec
 	plugins []*policy.Plugin
 
-	// supervisors are the processes that are supervisors, runtimes what the runtimes' files say.
+	// supervisors are the processes that are supervisors of our runtime, runtimes what the runtimes' files say.
 	supervisors []process
 	runtimes    []runtimeConfig
 	// files is what is to be said of runtimes' files that cannot be used.
@@ -77,7 +77,7 @@ func Diagnose(in Input) Report {
 		e.spec, e.plugins = config.Supervisor, config.Plugins
 	}
 	all := in.Host.processes()
-	e.supervisors = supervisorsOf(all)
+	e.supervisors = e.ours(supervisorsOf(all))
 	e.runtimes, e.files = in.Host.runtimeConfigs(all, in.Live)
 	for _, c := range Checks() {
 		e.check = c
