@@ -17,8 +17,9 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
 
-// landlockScopes is the version of Landlock since which signals and abstract sockets can be denied, landlock(7).
-const landlockScopes = 6
+// landlockRefer is the version of Landlock since which other processes are shielded from a look, landlockScopes since which signals and abstract sockets can be
+// denied, landlock(7).
+const landlockRefer, landlockScopes = 2, 6
 
 // unifiedTree is where cgroup v2 is mounted.
 func unifiedTree(t *testing.T) string {

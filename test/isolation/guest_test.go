@@ -63,8 +63,9 @@ func TestOtherProcessesAreShieldedAsFarAsTheKernelCan(t *testing.T) {
 	i := start(t, spec(t, h, dir, isolation.Standard([]string{dir})))
 	free := start(t, spec(t, h, dir, isolation.Confinement{}))
 	for _, words := range []string{fmt.Sprintf("environ:%d", other.PID()), fmt.Sprintf("memoryof:%d", other.PID()), fmt.Sprintf("follow:/proc/%d/cwd", other.PID())} {
-		if got := ask(t, i, words); !strings.HasPrefix(got, "denied: ") {
-			t.Errorf("%s: %s", words, got)
+		// Without it, who may trace whom is decided by other parts of the kernel.
+		if got := ask(t, i, words); isolation.Landlock() >= landlockRefer && !strings.HasPrefix(got, "denied: ") {
+			t.Errorf("%s with version %d of Landlock: %s", words, isolation.Landlock(), got)
 		}
 		if got := ask(t, free, words); got != "ok" {
 			t.Errorf("%s without a profile: %s", words, got)
@@ -78,7 +79,7 @@ func TestOtherProcessesAreShieldedAsFarAsTheKernelCan(t *testing.T) {
 	if denied := strings.HasPrefix(got, "denied: "); denied != (isolation.Landlock() >= landlockScopes) {
 		t.Errorf("a signal: %s with version %d of Landlock", got, isolation.Landlock())
 	}
-	if told := strings.Contains(strings.Join(i.Reduced(), "\n"), "Linux 6.12"); told != (isolation.Landlock() < landlockScopes) {
+	if told := strings.Contains(strings.Join(i.Reduced(), "\n"), "Landlock"); told != (isolation.Landlock() < landlockScopes) {
 		t.Errorf("reduced: %q with version %d of Landlock", i.Reduced(), isolation.Landlock())
 	}
 }
