@@ -36,7 +36,11 @@ func (o *order) remount() error {
 			return err
 		}
 	}
-	for _, path := range o.Writable {
+	own, err := filepath.EvalSymlinks(o.Dir)
+	if err != nil {
+		return fmt.Errorf("look at own directory: %w", err)
+	}
+	for _, path := range append([]string{own}, o.Writable...) {
 		if slices.ContainsFunc(o.Protect, func(p string) bool { return within(path, p) }) {
 			if err := setReadOnly(path, false); err != nil {
 				return err

@@ -117,6 +117,27 @@ func TestAPluginCannotLeaveItsCgroupOrChangeTheMachine(t *testing.T) {
 	sharply(t, dir, h, hide, attempts)
 }
 
+func TestARunDirectoryBelowAProtectedFolderStaysUsable(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/root", "iso")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h, err := isolation.OpenHost(isolation.HostOptions{RunDir: dir, Helper: []string{helper}, OnProblem: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	i := start(t, spec(t, h, dir, isolation.Standard([]string{dir})))
+	if got := ask(t, i, "write:own-file"); got != "ok" {
+		t.Errorf("its own directory: %s", got)
+	}
+	if got := ask(t, i, "write:/root/not-its-own"); !strings.HasPrefix(got, "denied: ") {
+		t.Errorf("beside it: %s", got)
+	}
+}
+
 func TestAPluginCannotThrottleOtherProcesses(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)
