@@ -9,7 +9,7 @@ import (
 )
 
 // completionLimit bounds what a person waits for when asking the shell to complete a name.
-const completionLimit = time.Second
+const completionLimit = 10 * time.Second
 
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 

@@ -20,13 +20,14 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
-// askLimit bounds the question to the running supervisor: node-problem-detector gives a plugin five seconds by default.
+// askLimit bounds, unless a flag says otherwise, the question to the running supervisor: node-problem-detector gives a plugin five seconds by default.
 const askLimit = 3 * time.Second
 
 func newDoctor() *cobra.Command {
 	var at connectFlags
 	var out format
 	var root string
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong on this node, and say how to mend it",
@@ -39,7 +40,7 @@ node-problem-detector can run it; the first line is the summary.`,
   nri-supervisor doctor -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := examine(cmd.Context(), at, root)
+			r := examine(cmd.Context(), at, root, wait)
 			if err := out.show(cmd.OutOrStdout(), r, func(b *bytes.Buffer) { writeReport(b, r) }); err != nil {
 				return errors.Join(err, codeError{doctor.ExitUnknown})
 			}
@@ -49,11 +50,12 @@ node-problem-detector can run it; the first line is the summary.`,
 	at.add(cmd)
 	out.add(cmd)
 	cmd.Flags().StringVar(&root, "root", "/", "where the node's files are, for a container that has them mounted")
+	cmd.Flags().DurationVar(&wait, "wait", askLimit, "how long to wait for the answer of the running supervisor")
 	return cmd
 }
 
 // examine looks at the node.
-func examine(ctx context.Context, at connectFlags, root string) doctor.Report {
+func examine(ctx context.Context, at connectFlags, root string, wait time.Duration) doctor.Report {
 	in := doctor.Input{SocketOf: runtimeSocketOf}
 	if files, ok := os.DirFS(root).(fs.ReadLinkFS); ok {
 		in.Host = doctor.Host{Files: files, Landlock: isolation.Landlock()}
@@ -75,7 +77,7 @@ func examine(ctx context.Context, at connectFlags, root string) doctor.Report {
 		}
 		socket = filepath.Join(root, socket)
 	}
-	in.Live = askLive(ctx, socket)
+	in.Live = askLive(ctx, socket, wait)
 	return doctor.Diagnose(in)
 }
 
@@ -89,8 +91,8 @@ func runtimeSocketOf(config string) string {
 }
 
 // askLive asks the running supervisor.
-func askLive(ctx context.Context, socket string) doctor.Live {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+func askLive(ctx context.Context, socket string, wait time.Duration) doctor.Live {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	c, err := admin.Dial(socket)
 	if err != nil {

@@ -36,7 +36,7 @@ func doctored(t *testing.T, api *fakeAPI, files map[string]string, args ...strin
 			t.Fatal(err)
 		}
 	}
-	return command(t, append([]string{"doctor", "--root", root, "--socket", serveFake(t, api)}, args...)...)
+	return command(t, append([]string{"doctor", "--wait", "1m", "--root", root, "--socket", serveFake(t, api)}, args...)...)
 }
 
 func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing.T) {

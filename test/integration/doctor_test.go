@@ -17,7 +17,7 @@ func TestDoctorSeesTheRealServiceAndItsRuntime(t *testing.T) {
 	sup.Ready(1, "gpu-env")
 	look := func() map[string]string {
 		t.Helper()
-		_, out, errs := sup.Command("doctor", "-o", "json", "--config", filepath.Join(sup.Dir, "config.yaml")) // the exit code is about this machine as well
+		_, out, errs := sup.Command("doctor", "--wait", "1m", "-o", "json", "--config", filepath.Join(sup.Dir, "config.yaml")) // the exit code is about this machine as well
 		var report struct {
 			Findings []struct{ Check, Result, What string }
 		}
