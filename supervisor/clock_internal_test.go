@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestAClockThatWasSetDoesNotChangeHowLongWhatWasKeptLasts(t *testing.T) {
 				if left := time.Until(q.Until); left > length {
 					t.Errorf("quarantined for another %s, want at most %s", left, length)
 				}
-				if q.Until == q.Until.Round(0) { //nolint:staticcheck // == sees whether there is a reading of the monotonic clock
+				if !strings.Contains(q.Until.String(), " m=") { // without a reading of the clock that nobody sets
 					t.Error("the end of the quarantine goes by the clock that somebody may set")
 				}
 			}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (l *listener) note(format string, args ...any) error {
 	defer l.mu.Unlock()
 	l.heard = append(l.heard, fmt.Sprintf(format, args...))
 	if l.fails {
-		return fmt.Errorf("it does not work")
+		return errors.New("it does not work")
 	}
 	return nil
 }
