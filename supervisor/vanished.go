@@ -64,16 +64,16 @@ func (h *host) farewell(f farewell) delivery {
 		event: f.event, ref: f.entry.Ref, podKey: podKey(pod), judge: h.judgeFarewell,
 		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), env: ctr.GetEnv()},
 		invoke: func(c context.Context, p api.PluginService) (any, error) {
-			switch f.event {
-			case api.Event_STOP_CONTAINER:
+			stop := f.event == api.Event_STOP_CONTAINER || f.event == api.Event_STOP_POD_SANDBOX
+			switch {
+			case stop && ctr != nil:
 				return p.StopContainer(c, &api.StopContainerRequest{Pod: pod, Container: ctr})
-			case api.Event_STOP_POD_SANDBOX:
+			case stop:
 				return p.StopPodSandbox(c, &api.StopPodSandboxRequest{Pod: pod})
-			case api.Event_REMOVE_CONTAINER:
+			case ctr != nil:
 				return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: pod, Container: ctr})
-			default:
-				return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: pod})
 			}
+			return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: pod})
 		},
 	}
 }

@@ -88,14 +88,13 @@ func (s *sessionOf) run(t *testing.T, p *api.PodSandbox, ctrs ...string) {
 }
 
 // again lets the runtime go away and come back with what it still has.
-func (f *fixture) again(s *sessionOf, pods []*api.PodSandbox, ctrs ...*api.Container) *sessionOf {
+func (f *fixture) again(s *sessionOf, pods []*api.PodSandbox, ctrs ...*api.Container) {
 	f.t.Helper()
 	s.cut()
 	next := f.rt.accept()
 	if err := next.synchronize(pods, ctrs); err != nil {
 		f.t.Fatal(err)
 	}
-	return next
 }
 
 // TestWhatVanishedWithTheRuntimeIsToldToThoseThatHadSeenIt: and to them before they hear of what is new, once.
@@ -195,7 +194,9 @@ func TestWhatVanishedInASessionThatEndsAtOnceIsToldByTheNext(t *testing.T) {
 	s.cut()
 	s = f.rt.accept()
 	decide()
-	<-done
+	if err := <-done; err == nil {
+		t.Error("a session that has ended was answered")
+	}
 	if err := s.synchronize(nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (l *lane) owed(r Request) bool {
 	if r.Ref.Container != "" {
 		known = l.ctrs[r.Ref]
 	}
-	return known != 0 && !(stops(r.Event) && l.stopped[r.Ref])
+	return known != 0 && (!stops(r.Event) || !l.stopped[r.Ref])
 }
 
 // stops reports whether the event says that a pod or container has stopped.

@@ -264,7 +264,7 @@ func (w *watch) send(e plugin.Send) {
 	if w.flying != 0 {
 		w.fault("call %d is sent while %d is in the plugin", e.ID, w.flying)
 	}
-	if removal := c.Event == api.Event_REMOVE_CONTAINER || c.Event == api.Event_REMOVE_POD_SANDBOX; w.phase != plugin.Ready && !(w.phase == plugin.Syncing && (c.Vanished || removal)) {
+	if removal := c.Event == api.Event_REMOVE_CONTAINER || c.Event == api.Event_REMOVE_POD_SANDBOX; w.phase != plugin.Ready && (w.phase != plugin.Syncing || !c.Vanished && !removal) {
 		w.fault("call %d is sent in phase %s", e.ID, w.phase)
 	}
 	if c.sent || c.answers > 0 || w.ticket != e.ID {
