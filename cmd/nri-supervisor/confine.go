@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,12 @@ type confinements struct {
 	protected []string
 	// trustFiles is fileTrust: strict.
 	trustFiles bool
+	// root says that the supervisor is root, as the service is.
+	root bool
 }
 
 func newConfinements(spec *policy.SupervisorSpec) confinements {
-	c := confinements{trustFiles: spec.FileTrust == policy.TrustStrict, hidden: runtimeSockets()}
+	c := confinements{trustFiles: spec.FileTrust == policy.TrustStrict, root: os.Geteuid() == 0, hidden: runtimeSockets()}
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
 		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
 			c.hidden = append(c.hidden, path)
@@ -91,14 +94,18 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	out.Seccomp = s.Seccomp != policy.SeccompUnconfined
 	out.Capabilities, out.Required = adjustCapabilities(out.Capabilities, s.Capabilities), s.Capabilities.Add
 	if !p.ProfileWritten {
-		out.Optional = optional(s)
+		out.Optional = c.optional(s)
 	}
 	return out, nil
 }
 
-// optional are the parts of the default profile that a host may lack. What the manifest changes, it asks for.
-func optional(s *policy.SandboxSpec) []isolation.Part {
-	out := []isolation.Part{isolation.PartCgroup, isolation.PartSeccomp}
+// optional are the parts of the default profile that a host may lack. What the manifest changes, it asks for. Without a cgroup something of a plugin could survive it, so
+// the service starts none; a trial of somebody who is not root can have no cgroups at all.
+func (c confinements) optional(s *policy.SandboxSpec) []isolation.Part {
+	out := []isolation.Part{isolation.PartSeccomp}
+	if !c.root {
+		out = append(out, isolation.PartCgroup)
+	}
 	if len(s.Capabilities.Add)+len(s.Capabilities.Drop) == 0 {
 		out = append(out, isolation.PartCapabilities)
 	}

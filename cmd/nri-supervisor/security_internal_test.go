@@ -59,19 +59,27 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 func TestWhatAManifestChangesIsAppliedOrThePluginDoesNotStart(t *testing.T) {
 	t.Parallel()
 	spec, _ := policy.DefaultSpecs()
+	asRoot := true
 	of := func(change func(*policy.Plugin)) isolation.Confinement {
 		_, plugin := policy.DefaultSpecs()
 		p := &policy.Plugin{Name: "p", Spec: plugin}
 		change(p)
-		c, err := newConfinements(&spec).of(p)
+		confine := newConfinements(&spec)
+		confine.root = asRoot
+		c, err := confine.of(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	if c := of(func(*policy.Plugin) {}); len(c.Optional) != 4 || !c.TrustFile {
-		t.Errorf("the default profile: optional %v, trusts only %v", c.Optional, c.TrustFile)
+	if c := of(func(*policy.Plugin) {}); len(c.Optional) != 3 || slices.Contains(c.Optional, isolation.PartCgroup) || !c.Cgroup || !c.TrustFile {
+		t.Errorf("the default profile: optional %v, a cgroup %v, trusts only %v", c.Optional, c.Cgroup, c.TrustFile)
 	}
+	asRoot = false
+	if c := of(func(*policy.Plugin) {}); !slices.Contains(c.Optional, isolation.PartCgroup) {
+		t.Errorf("who is not root has to have cgroups: optional %v", c.Optional)
+	}
+	asRoot = true
 	if c := of(func(p *policy.Plugin) { p.ProfileWritten = true }); len(c.Optional) != 0 {
 		t.Errorf("a written profile has optional parts: %v", c.Optional)
 	}
