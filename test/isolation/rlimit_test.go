@@ -80,10 +80,14 @@ func TestEachProcessLimitOfAManifestReachesThePlugin(t *testing.T) {
 	c := isolation.Strict([]string{dir})
 	c.NoFile = 256
 	c.RLimits = []isolation.RLimit{
-		{Resource: isolation.AddressSpace, Value: 512 << 20}, {Resource: isolation.DataSegment, Value: 256 << 20},
-		{Resource: isolation.FileSize, Value: 1 << 20}, {Resource: isolation.LockedMemory, Value: 8 << 10},
-		{Resource: isolation.MessageQueues, Value: 4 << 10}, {Resource: isolation.UserProcesses, Value: 100},
-		{Resource: isolation.PendingSignals, Value: 50}, {Resource: isolation.StackSize, Value: 2 << 20},
+		{Resource: isolation.AddressSpace, Value: 512 << 20},
+		{Resource: isolation.DataSegment, Value: 256 << 20},
+		{Resource: isolation.FileSize, Value: 1 << 20},
+		{Resource: isolation.LockedMemory, Value: 8 << 10},
+		{Resource: isolation.MessageQueues, Value: 4 << 10},
+		{Resource: isolation.UserProcesses, Value: 100},
+		{Resource: isolation.PendingSignals, Value: 50},
+		{Resource: isolation.StackSize, Value: 2 << 20},
 	}
 	exit := run(t, spec(t, h, dir, c), "/bin/cat", "/proc/self/limits")
 	var got []string
