@@ -25,7 +25,7 @@
 // adjustment of what another plugin is likely to set: the arguments and a mount, or the container's processor shares), dump, none, abort (SIGABRT),
 // pause:DURATION (stopped, and continued after that), half (the beginning of a frame on the NRI connection), foreign:ID (an update of a container that is not its own),
 // empty (empty entries in the answer), updates[:N] (N unsolicited updates, from beside the handler), inside (one from inside the handler), fdleak[:N], fork (a child that
-// holds the output outlives the process), eat[:MIB] of memory.
+// holds the output outlives the process), eat[:MIB] of memory, clock (SIGUSR2 to the parent: ends a supervisor, unless it is built for tests to let its clock jump then).
 //
 // CHAOS_START in the environment is done before the handshake: hang, exit[:CODE], panic, garbage (on stdout), version (a handshake of an unknown version),
 // slow:DURATION.

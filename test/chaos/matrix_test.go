@@ -68,6 +68,10 @@ type row struct {
 	root bool
 	// possible says whether it can be caused on this machine; nil: everywhere. Such a fault is no part of the sample.
 	possible func() bool
+	// binary is another build of the supervisor; nil: the usual one.
+	binary func(tb testing.TB) string
+	// check looks for what the fault must have left; nil: nothing more.
+	check func(w *world)
 	// class is the class of the pods that meet it; empty: any.
 	class string
 	// prepare changes the folder of the supervisor before it starts.
@@ -133,6 +137,7 @@ func rows() []row {
 		{name: "leaked descriptors", action: "fdleak:200", sign: works},
 		{name: "a child that holds the output", action: "fork", sign: exits},
 		{name: "its folder deleted", strike: unfolder, sign: exits, senseless: down},
+		{name: "the clock jumps", action: "clock", sign: works, possible: func() bool { return true }, binary: harness.SupervisorWithJumpingClock, check: clockJumped},
 		{name: "a full disk below the state", action: "none", sign: works, prepare: fullDisk, root: true},
 	}
 }
@@ -144,6 +149,21 @@ func memoryLimits() bool {
 	}
 	enabled, err := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control")
 	return err == nil && slices.Contains(strings.Fields(string(enabled)), "memory") && unix.Access("/sys/fs/cgroup/cgroup.procs", unix.W_OK) == nil
+}
+
+// clockJumped checks that the supervisor's clock has been wrong in both directions: its log says so.
+func clockJumped(w *world) {
+	w.t.Helper()
+	at := func(way time.Duration) bool {
+		return len(w.sup.Lines(func(l map[string]any) bool {
+			text, _ := l["time"].(string)
+			when, err := time.Parse(time.RFC3339Nano, text)
+			return err == nil && time.Until(when)*way > 20*time.Hour
+		})) > 0
+	}
+	if ahead, behind := at(1), at(-1); !ahead || !behind {
+		w.t.Errorf("the supervisor's clock was ahead: %v, behind: %v", ahead, behind)
+	}
 }
 
 // unfolder deletes the sick plugins' folders, with their sockets, and kills them.
@@ -239,7 +259,11 @@ func TestEveryFaultAtEveryMoment(t *testing.T) {
 // runRow runs all cells of a fault in one world and returns how many there were.
 func runRow(t *testing.T, st stocks, r row) int {
 	t.Helper()
-	w := prepareWorld(t, st, r.prepare, r.sickly()...)
+	var o harness.Options
+	if r.binary != nil {
+		o.Binary = r.binary(t)
+	}
+	w := prepareWorld(t, st, o, r.prepare, r.sickly()...)
 	w.create("before", "none", "")
 	for _, name := range w.sick {
 		if p := w.create("before", w.class(r), name); !p.works {
@@ -276,6 +300,9 @@ func runRow(t *testing.T, st stocks, r row) int {
 		w.struck(r, name, before[name])
 	}
 	w.end()
+	if r.check != nil {
+		r.check(w)
+	}
 	for _, name := range w.sick {
 		w.serving(name)
 	}

@@ -163,11 +163,11 @@ func seed(t *testing.T) uint64 {
 
 func newWorld(t *testing.T, st stocks, list ...sick) *world {
 	t.Helper()
-	return prepareWorld(t, st, nil, list...)
+	return prepareWorld(t, st, harness.Options{}, nil, list...)
 }
 
-// prepareWorld is newWorld with something to do in the supervisor's folder before it starts.
-func prepareWorld(t *testing.T, st stocks, prepare func(t *testing.T, dir string), list ...sick) *world {
+// prepareWorld is newWorld with options of the supervisor and something to do in its folder before it starts.
+func prepareWorld(t *testing.T, st stocks, o harness.Options, prepare func(t *testing.T, dir string), list ...sick) *world {
 	t.Helper()
 	dir := harness.TempDir(t)
 	w := &world{
@@ -186,7 +186,7 @@ func prepareWorld(t *testing.T, st stocks, prepare func(t *testing.T, dir string
 	if prepare != nil {
 		prepare(t, folder)
 	}
-	w.sup = harness.StartSupervisor(t, folder)
+	w.sup = harness.StartSupervisorWith(t, folder, o)
 	w.rt.WaitSync()
 	for _, h := range healthyPlugins(t) {
 		w.sup.Ready(1, h.name)

@@ -66,9 +66,15 @@ func root(tb testing.TB) string {
 
 func build(tb testing.TB, pkg string) string {
 	tb.Helper()
+	return buildAs(tb, pkg, filepath.Base(pkg))
+}
+
+// buildAs builds a program with further flags of the go tool, once by that name.
+func buildAs(tb testing.TB, pkg, name string, flags ...string) string {
+	tb.Helper()
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
-	if p, ok := programs.built[pkg]; ok {
+	if p, ok := programs.built[name]; ok {
 		return p
 	}
 	if programs.dir == "" {
@@ -81,8 +87,8 @@ func build(tb testing.TB, pkg string) string {
 		}
 		programs.dir = dir
 	}
-	out := filepath.Join(programs.dir, filepath.Base(pkg))
-	args := []string{"build", "-o", out}
+	out := filepath.Join(programs.dir, name)
+	args := append([]string{"build", "-o", out}, flags...)
 	if Race() {
 		args = append(args, "-race")
 	}
@@ -94,7 +100,7 @@ func build(tb testing.TB, pkg string) string {
 	if err := os.Chmod(out, 0o755); err != nil { //nolint:gosec // a program
 		tb.Fatal(fmt.Errorf("build %s: %w", pkg, err))
 	}
-	programs.built[pkg] = out
+	programs.built[name] = out
 	return out
 }
 

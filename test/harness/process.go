@@ -72,6 +72,8 @@ type Options struct {
 	Env []string
 	// ExtraFiles are inherited, from descriptor 3 on.
 	ExtraFiles []*os.File
+	// Binary is another build of it; empty: that of Supervisor.
+	Binary string
 	// Unread leaves its log unread until it is closed, as a log collector does that hangs.
 	Unread <-chan struct{}
 }
@@ -89,7 +91,11 @@ const nobody = 65534
 func StartSupervisorWith(tb testing.TB, dir string, o Options) *Process {
 	tb.Helper()
 	p := &Process{Dir: dir, tb: tb, done: make(chan struct{}), more: make(chan struct{})}
-	p.cmd = exec.Command(Supervisor(tb), "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:noctx // ended by Stop or Kill
+	binary := o.Binary
+	if binary == "" {
+		binary = Supervisor(tb)
+	}
+	p.cmd = exec.Command(binary, "run", "--config", filepath.Join(dir, "config.yaml"), "--log-format", "json", "--log-level", "debug") //nolint:noctx // ended by Stop or Kill
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Env = append(os.Environ(), o.Env...)
 	p.cmd.ExtraFiles = o.ExtraFiles

@@ -41,7 +41,7 @@ func verbs() map[string]bool {
 		"not-interested": true, "panic": false, "exit": true, "kill": false, "stop": false, "flood": true, "garbage": false,
 		"close": false, "oversize": false, "forbidden": false, "conflict": false, "dump": false,
 		"abort": false, "pause": true, "half": false, "foreign": true, "empty": false, "updates": true, "inside": false, "fdleak": true,
-		"fork": false, "eat": true, "version": false,
+		"fork": false, "eat": true, "version": false, "clock": false,
 	}
 }
 
@@ -127,6 +127,8 @@ func (a action) do() error {
 		return unix.Kill(os.Getpid(), unix.SIGABRT)
 	case "pause":
 		return pause(a.delay)
+	case "clock":
+		return unix.Kill(os.Getppid(), unix.SIGUSR2)
 	case "fdleak":
 		return leakDescriptors(a.number)
 	case "fork":
