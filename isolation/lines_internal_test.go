@@ -2,6 +2,7 @@ package isolation
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,52 @@ func TestTheLastLinesAreKeptAlsoWhenTheyAreNotShown(t *testing.T) {
 	}
 	if cut := last[lastLines-2]; len(cut) > lastLineBytes || !utf8.ValidString(cut) {
 		t.Errorf("a line of %d bytes, valid UTF-8: %v", len(cut), utf8.ValidString(cut))
+	}
+}
+
+// lineFlood gives the same block of lines again and again.
+type lineFlood struct {
+	block       []byte
+	left, lines int
+}
+
+func (f *lineFlood) Read(p []byte) (int, error) {
+	if f.left <= 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.block)
+	f.left -= n
+	f.lines += bytes.Count(p[:n], []byte("\n"))
+	return n, nil
+}
+
+// TestReadingAFloodCostsAboutWhatWritingItDid: a plugin with a small share of a core could otherwise use up those of the supervisor. Empty lines, and those in JSON, are the dearest: looking at each of them takes
+// minutes for as much as this, and what is done takes a second.
+func TestReadingAFloodCostsAboutWhatWritingItDid(t *testing.T) {
+	t.Parallel()
+	for name, block := range map[string]string{"empty lines": "\n", "objects": "{}\n", "long objects": `{"@level":"info","@message":"x","a":[1,2,3,4]}` + "\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const size = 1 << 30
+			calls, dropped := 0, 0
+			o := &output{sink: func(l Line) {
+				calls++
+				dropped += l.Dropped
+			}}
+			flood := &lineFlood{block: []byte(strings.Repeat(block, readBytes/len(block))), left: size}
+			begin := time.Now()
+			o.drain(Stderr, flood, nil)
+			took := time.Since(begin)
+			if took > time.Minute {
+				t.Errorf("1 GiB took %s", took)
+			}
+			if dropped > flood.lines || dropped+calls < flood.lines { // calls are lines that are shown, and at most one report of dropped ones
+				t.Errorf("of %d lines %d were dropped; %d calls", flood.lines, dropped, calls)
+			}
+			if got := o.lastOutput(); len(got) != lastLines || got[0] != parseLine([]byte(strings.TrimSuffix(block, "\n"))).Text {
+				t.Errorf("the last lines are %q", got)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -20,6 +21,12 @@ const (
 	reportDropped = time.Second
 )
 
+// keptLine is one of the last lines: its text, or, of one that was dropped, what it was read as, since a flood is not worth parsing.
+type keptLine struct {
+	text string
+	raw  []byte
+}
+
 // output is what one incarnation wrote: it keeps the last lines of both streams and the first bytes of stdout.
 type output struct {
 	pid    int        // set before anything is read
@@ -27,7 +34,7 @@ type output struct {
 	sinkMu sync.Mutex // held while sink is called, so that its calls are one at a time
 
 	mu   sync.Mutex // guards the rest
-	last []string   // the oldest first
+	last []keptLine // the oldest first
 	head []byte     // of stdout
 
 	firstLine string // of stdout, when sawFirst
@@ -99,7 +106,15 @@ func (o *output) firstBytes() string {
 func (o *output) lastOutput() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append([]string(nil), o.last...)
+	var out []string
+	for _, l := range o.last {
+		text := l.text
+		if l.raw != nil {
+			text = cutText(parseLine(l.raw).Text)
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // show gives a line to the sink.
@@ -113,17 +128,50 @@ func (o *output) show(l Line) {
 	o.sink(l)
 }
 
+// keep remembers one of the last lines.
 func (o *output) keep(text string) {
-	if len(text) > lastLineBytes {
-		text = strings.ToValidUTF8(text[:lastLineBytes], "")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.nextLocked()
+	l.text, l.raw = cutText(text), nil
+}
+
+// keepRaw remembers the lines in text, without a newline at the end, as far as they are the last ones.
+func (o *output) keepRaw(text []byte) {
+	begin := len(text)
+	for range lastLines {
+		if begin = bytes.LastIndexByte(text[:max(begin, 0)], '\n'); begin < 0 {
+			break
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.last) == lastLines {
-		copy(o.last, o.last[1:])
-		o.last = o.last[:lastLines-1]
+	for line := range bytes.SplitSeq(text[begin+1:], []byte("\n")) {
+		l := o.nextLocked()
+		l.text, l.raw = "", append(l.raw[:0], line[:min(len(line), MaxLine)]...)
+		if l.raw == nil {
+			l.raw = []byte{}
+		}
 	}
-	o.last = append(o.last, text)
+}
+
+// nextLocked is where the next line goes; the oldest makes room for it.
+func (o *output) nextLocked() *keptLine {
+	if len(o.last) < lastLines {
+		o.last = append(o.last, keptLine{})
+		return &o.last[len(o.last)-1]
+	}
+	oldest := o.last[0]
+	copy(o.last, o.last[1:])
+	o.last[lastLines-1] = oldest // its buffer is used again
+	return &o.last[lastLines-1]
+}
+
+func cutText(text string) string {
+	if len(text) > lastLineBytes {
+		return strings.ToValidUTF8(text[:lastLineBytes], "")
+	}
+	return text
 }
 
 // drainer cuts one stream.
@@ -136,6 +184,7 @@ type drainer struct {
 	line      []byte
 	truncated bool
 	dropped   int
+	over      bool // the last line was one too many
 	panicking bool // inside a Go panic's report
 }
 
@@ -150,6 +199,9 @@ func (d *drainer) write(p []byte) {
 		}
 		if found {
 			d.finish()
+			if d.over {
+				rest = d.skip(rest)
+			}
 		} else if d.truncated && d.first != nil {
 			d.takeFirst() // no handshake is that long
 		}
@@ -157,14 +209,26 @@ func (d *drainer) write(p []byte) {
 	}
 }
 
-func cutLine(p []byte) (line, rest []byte, found bool) {
-	for i, b := range p {
-		if b == '\n' {
-			return p[:i], p[i+1:], true
-		}
+func cutLine(p []byte) (line, rest []byte, found bool) { return bytes.Cut(p, []byte("\n")) }
+
+// skip drops the whole lines at the start of p, which came together with one that was too many, and returns what follows them. Nothing is done for each of them, so that reading a flood
+// costs about what writing it did.
+func (d *drainer) skip(p []byte) []byte {
+	end := bytes.LastIndexByte(p, '\n')
+	if end < 0 {
+		return p
 	}
-	return p, nil, false
+	lines := p[:end]
+	d.dropped += bytes.Count(lines, []byte("\n")) + 1
+	for _, start := range crashes() {
+		d.panicking = d.panicking || d.stream == Stderr && (bytes.HasPrefix(lines, []byte(start)) || bytes.Contains(lines, []byte("\n"+start)))
+	}
+	d.o.keepRaw(lines)
+	return p[end+1:]
 }
+
+// crashes begin the report of a Go program that crashes.
+func crashes() []string { return []string{"panic: ", "fatal error: "} }
 
 // end is the end of the stream.
 func (d *drainer) end() {
@@ -197,28 +261,27 @@ func (d *drainer) finish() {
 	if d.first != nil {
 		show = d.takeFirst()
 	}
-	if show {
+	if d.over = false; show {
 		d.emit()
 	}
 	d.line, d.truncated = d.line[:0], false
 }
 
 func (d *drainer) emit() {
-	line := parseLine(d.line)
-	line.Stream, line.Truncated = d.stream, d.truncated
-	if line.Level == "" && d.stream == Stderr {
-		if strings.HasPrefix(line.Text, "panic: ") || strings.HasPrefix(line.Text, "fatal error: ") {
-			d.panicking = true
-		}
-		if d.panicking {
-			line.Level = levelError
-		}
+	for _, start := range crashes() {
+		d.panicking = d.panicking || d.stream == Stderr && bytes.HasPrefix(d.line, []byte(start))
 	}
-	d.o.keep(line.Text)
-	if !d.limit.allow(time.Now()) {
+	if d.over = !d.limit.allow(time.Now()); d.over {
 		d.dropped++
+		d.o.keepRaw(d.line)
 		return
 	}
+	line := parseLine(d.line)
+	line.Stream, line.Truncated = d.stream, d.truncated
+	if line.Level == "" && d.panicking {
+		line.Level = levelError
+	}
+	d.o.keep(line.Text)
 	line.Dropped, d.dropped = d.dropped, 0
 	d.o.show(line)
 }

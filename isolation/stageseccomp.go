@@ -66,7 +66,10 @@ func deniedUses(granted capSet) []seccomp.NameWithConditions {
 		for _, name := range []string{"sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"} {
 			out = append(out, use(name, given(0)))
 		}
-		out = append(out, use("setpriority", given(1)), use("ioprio_set", given(1)))
+		const process, ioProcess = 0, 1 // PRIO_PROCESS of setpriority(2) and IOPRIO_WHO_PROCESS of ioprio_set(2); others name groups and users
+		for name, which := range map[string]uint64{"setpriority": process, "ioprio_set": ioProcess} {
+			out = append(out, use(name, given(1)), use(name, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: which}))
+		}
 	}
 	return out
 }

@@ -47,6 +47,11 @@ func (i *Instance) startCause(phase Phase, took time.Duration, cause error, exit
 	byItself := !exit.Alive && exit.Signal != unix.SIGKILL
 	first := i.out.first()
 	switch {
+	case i.outOfMemory():
+		if limit := i.spec.Confine.Limits.Memory; limit > 0 {
+			return fmt.Errorf("it was killed for want of memory before it was ready: resources.limits.memory is %d bytes%s", limit, lastWords(exit))
+		}
+		return fmt.Errorf("it was killed for want of memory before it was ready%s", lastWords(exit))
 	case errors.Is(cause, context.DeadlineExceeded), errors.Is(cause, context.Canceled):
 		return i.timeoutCause(phase, took, cause)
 	case errors.Is(cause, errStockPlugin):
@@ -69,6 +74,13 @@ func (i *Instance) startCause(phase Phase, took time.Duration, cause error, exit
 	default:
 		return oneLine(cause)
 	}
+}
+
+// outOfMemory tells whether the kernel killed something of the incarnation, which has ended, for want of memory.
+func (i *Instance) outOfMemory() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.oom
 }
 
 func (i *Instance) timeoutCause(phase Phase, took time.Duration, cause error) error {

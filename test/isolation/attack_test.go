@@ -143,7 +143,7 @@ func TestAPluginCannotThrottleOtherProcesses(t *testing.T) {
 	h, dir := openHost(t)
 	pid := victim(t)
 	var attempts []string
-	for _, how := range []string{"files", "priority", "processors", "scheduler", "io"} {
+	for _, how := range []string{"files", "priority", "group's priority", "processors", "scheduler", "io", "group's io"} {
 		attempts = append(attempts, fmt.Sprintf("throttle:%s@%d", how, pid))
 	}
 	sharply(t, dir, h, []string{dir}, attempts)

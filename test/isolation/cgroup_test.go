@@ -50,6 +50,22 @@ func TestALimitHoldsAndTheSameAttemptSucceedsWithoutIt(t *testing.T) {
 	}
 }
 
+func TestAPluginThatIsKilledForWantOfMemoryAtItsStartSaysSo(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	s := spec(t, h, dir, isolation.Confinement{Limits: isolation.Limits{Memory: 100 << 20}})
+	s.Args = append(s.Args, "memory:200")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	i, err := isolation.Start(ctx, s)
+	if err == nil {
+		i.Kill(isolation.ReasonStopped)
+	}
+	if err == nil || !strings.Contains(err.Error(), "killed for want of memory before it was ready: resources.limits.memory is 104857600 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestACPULimitHolds(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)

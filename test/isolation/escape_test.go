@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
@@ -18,6 +19,7 @@ import (
 func victim(t *testing.T) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "300")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what is tried on its group must not meet the test
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
