@@ -77,6 +77,9 @@ func (s *Supervisor) unmet(o store.Observed, u unmetRequirement) error {
 	team, owner := "", ""
 	if h := s.plan().byName[u.plugin]; h != nil {
 		team, owner = h.policy().Team, h.owner()
+		h.met.fallback(actionFail, reasonRequired)
+	} else {
+		s.metrics.unmet()
 	}
 	plugin, why := oneLine(u.plugin), oneLine(u.why)
 	s.emit(Unmet{Plugin: plugin, Team: team, Namespace: name.namespace, Pod: name.pod, Container: name.container, By: u.by, Why: why})

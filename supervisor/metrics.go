@@ -126,6 +126,11 @@ func (m *metrics) invalid(p policy.InvalidPlugin) {
 	m.setState(p.Name, stateInvalid)
 }
 
+// unmet counts a container that was refused for the sake of a required plugin that is not hosted. Its name may come from an annotation, so it is no label: the values are [OtherSeries].
+func (m *metrics) unmet() {
+	m.counters["fallbacks_total"].WithLabelValues(OtherSeries, OtherSeries, actionFail, reasonRequired).Inc()
+}
+
 // setState shows the state of a plugin; "" is none of them.
 func (m *metrics) setState(plugin, state string) {
 	for _, s := range pluginStates() {

@@ -112,6 +112,11 @@ func TestPodAnnotationsRequirePlugins(t *testing.T) {
 			return ok && x.Plugin == "elsewhere" && x.Team == "t" && x.Container == "c-unselected"
 		})) == 1
 	})
+	for plugin, want := range map[string]float64{"elsewhere": 1, OtherSeries: 3} {
+		if got := f.counted("fallbacks_total", "plugin", plugin, "action", actionFail, "reason", reasonRequired); got != want {
+			t.Errorf("%v refusals for the sake of %s are counted, want %v", got, plugin, want)
+		}
+	}
 	if _, ctrs := f.s.store.Len(); ctrs != 7 {
 		t.Errorf("%d containers are known, and 7 were created: what was refused is not forgotten", ctrs)
 	}
