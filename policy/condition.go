@@ -258,13 +258,14 @@ func evaluateAll(conditions []condition, vars map[string]any, podOnly bool, yiel
 
 var errPluginCost = fmt.Errorf("the conditions of the plugin together cost more than the limit of %d", pluginCostLimit)
 
+// evaluate gives what the expression yields and costs. Its error quotes nothing that the expression looked at.
 func (c condition) evaluate(vars map[string]any) (holds bool, cost uint64, err error) {
 	out, details, err := c.program.Eval(vars)
 	if details != nil && details.ActualCost() != nil {
 		cost = *details.ActualCost()
 	}
 	if err != nil {
-		return false, max(cost, 1), err
+		return false, max(cost, 1), withoutValue(err)
 	}
 	holds, ok := out.Value().(bool)
 	if !ok {

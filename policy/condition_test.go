@@ -126,7 +126,7 @@ func TestTheCostLimitStopsAnExpressionAndIsAnError(t *testing.T) {
 	pod := &api.PodSandbox{Ips: many}
 	p := one(t, conditions(`pod.ips.all(a, pod.ips.all(b, a != b || a == b))`))
 	d := p.MatchPod(pod)
-	if d.Selected || d.Err == nil || !strings.Contains(d.Err.Error(), "cost limit exceeded") {
+	if d.Selected || d.Err == nil || !strings.Contains(d.Err.Error(), "costs more than the limit of 10000") {
 		t.Errorf("%+v", d)
 	}
 }

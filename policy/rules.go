@@ -79,7 +79,7 @@ func (p *Plugin) deniedByRules(r Reply) []Denial {
 		}
 		denial := Denial{Rule: "permissions.rules[" + rule.name + "]"}
 		if err != nil {
-			denial.Detail = "it cannot be evaluated: " + short(err.Error())
+			denial.Detail = "it cannot be evaluated: " + err.Error()
 		}
 		out = append(out, denial)
 		return true

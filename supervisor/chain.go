@@ -41,7 +41,7 @@ type visit struct {
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
 	v := &visit{
 		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: se.deadline(ctx),
-		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), env: ctr.GetEnv()},
+		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), values: newValues(ctr.GetEnv())},
 	}
 	v.trace(ctx)
 	return v

@@ -176,6 +176,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			if v.failing.Load() {
 				return nil
 			}
+			v.name.values.learn(req.GetContainer().GetEnv()) // with what earlier plugins set
 			p.result = v.ask(ctx, p.selected, delivery{
 				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeCreate(v, i),
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.CreateContainer(c, req) },

@@ -139,7 +139,7 @@ func (v *visit) takeBack(parts []*part) {
 	for _, p := range parts {
 		e.Pins = append(e.Pins, store.Pin{Plugin: p.h.name, Selected: true})
 	}
-	v.sup.tellGone(e, api.Event_REMOVE_CONTAINER)
+	v.sup.tellGoneTo(e, api.Event_REMOVE_CONTAINER, v.name.values)
 }
 
 // tellReplaced: a container with the id of one that is known is created, so the old one is gone; the plugins that know it are told.
@@ -147,6 +147,10 @@ func (s *Supervisor) tellReplaced(e store.Entry) { s.tellGone(e, api.Event_REMOV
 
 // tellGone sends the plugins selected for a pod or container the event of its removal, as a notification. A plugin that does not know it is not told.
 func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
+	s.tellGoneTo(e, ev, newValues(e.Container.GetEnv()))
+}
+
+func (s *Supervisor) tellGoneTo(e store.Entry, ev api.Event, known *values) {
 	for _, sel := range s.fromPins(e.Pins, e.Pod) {
 		if sel.matchErr {
 			continue
@@ -157,7 +161,7 @@ func (s *Supervisor) tellGone(e store.Entry, ev api.Event) {
 		}
 		sel.h.notify(delivery{
 			event: ev, ref: e.Ref, podKey: podKey(e.Pod), judge: sel.h.judgeEvent, quiet: true, // what became of the creation is recorded
-			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId(), env: e.Container.GetEnv()},
+			name: naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName(), containerID: e.Container.GetId(), values: known},
 			invoke: func(c context.Context, p api.PluginService) (any, error) {
 				if ev == api.Event_REMOVE_POD_SANDBOX {
 					return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: e.Pod})

@@ -17,6 +17,7 @@ func (h *host) validates() bool {
 // validate asks one plugin whether it accepts what the hosted plugins did. A refusal needs permissions.reject; a failure is handled by the plugin's failure policy for
 // CreateContainer, because that is the request that it would fail.
 func (v *visit) validate(ctx context.Context, p *part, req *api.ValidateContainerAdjustmentRequest) (string, bool) {
+	v.name.values.learnFrom(req)
 	r := v.ask(ctx, p.selected, delivery{
 		event: api.Event_VALIDATE_CONTAINER_ADJUSTMENT, ref: v.ref, podKey: v.key, name: v.name,
 		invoke: func(c context.Context, s api.PluginService) (any, error) {

@@ -125,7 +125,7 @@ type callResult struct {
 // naming is what logs and records call a pod and container.
 type naming struct {
 	namespace, pod, container, containerID string
-	env                                    []string // of the container; its values are never told
+	values                                 *values // what plugins know and is never told; nil: nothing
 }
 
 // policy is the manifest in force.

@@ -123,6 +123,8 @@ func (h *host) serve(r *running) {
 			switch {
 			case !c.given.Load():
 				v = c.judge(reply, err)
+				c.name.values.learnFrom(reply)
+				c.name.values.hideIn(&v)
 			case err != nil && disconnected(err):
 				v.outcome = breaker.OutcomeUnavailable
 			}

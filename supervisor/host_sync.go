@@ -94,7 +94,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		if e.Configure {
 			m, err := h.configure(r, spec, rt)
 			if err != nil {
-				h.syncFailed(e, err)
+				h.syncFailed(e, err, nil)
 				return
 			}
 			mask = m
@@ -107,7 +107,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 			err = nil
 		}
 		if err != nil {
-			h.syncFailed(e, fmt.Errorf("synchronize: %w", err))
+			h.syncFailed(e, fmt.Errorf("synchronize: %w", err), snap.ctrs)
 			return
 		}
 		h.sup.emit(PluginSynced{
@@ -165,11 +165,17 @@ func (h *host) leaveOut(out *wire.NotInterestedError, snap snapshot) []plugin.Re
 	})
 }
 
-func (h *host) syncFailed(e plugin.Synchronize, err error) {
-	h.sup.emit(PluginSyncFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
+// syncFailed takes note of a failure. told are the containers that the plugin heard of, and whose variables it may quote.
+func (h *host) syncFailed(e plugin.Synchronize, err error, told []*api.Container) {
+	known := newValues(nil)
+	for _, c := range told {
+		known.learn(c.GetEnv())
+	}
+	text := known.hide(err.Error())
+	h.sup.emit(PluginSyncFailed{Plugin: h.name, Team: h.policy().Team, Err: text})
 	_, refused := errors.AsType[refusedError](err)
 	refused = refused && e.Again
-	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: refused}, fn: func() { h.lastErr, h.told = err.Error(), !refused }})
+	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: refused}, fn: func() { h.lastErr, h.told = text, !refused }})
 }
 
 // refusedError is a plugin's own no to a configuration: it has answered, and goes on with what it had.

@@ -70,7 +70,7 @@ func (v *visit) changes(parts []*part, failed bool) {
 func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name naming, r callResult, a journal.Action) journal.Decision {
 	d := journal.Decision{
 		Time: time.Now(), Kind: journal.KindEvent, Event: e.PrettyName(), Object: object(ref, pod, name), Plugin: h.name, Team: h.policy().Team,
-		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: withoutValues(r.detail, name.env), TookSeconds: r.took.Seconds(),
+		Match: journal.MatchSelected, Reason: reasonOf(r.Result), Action: a, Detail: name.values.hide(r.detail), TookSeconds: r.took.Seconds(),
 		Dropped: bounded(r.dropped), With: r.with, WithTeams: r.withTeams,
 	}
 	switch {
@@ -109,6 +109,7 @@ func (h *host) updateDecision(event, container string, a journal.Action, why str
 	if ref := h.sup.store.Resolve(nil, &api.Container{Id: container}); ref.Pod != "" {
 		if e, ok := h.sup.store.Get(ref); ok {
 			d.Object = object(ref, e.Pod, naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()})
+			d.Detail = withoutValues(why, e.Container.GetEnv())
 		}
 	}
 	d.ContainerID = oneLine(container)

@@ -69,6 +69,7 @@ func (se *session) validate(ctx context.Context, req *api.ValidateContainerAdjus
 	}
 	defer v.publish(nil)
 	judged := se.attribute(req, o.Ref)
+	v.name.values.learnFrom(req)
 	for i, c := range judges {
 		r := v.ask(ctx, c, delivery{
 			event: event, ref: v.ref, podKey: v.key, name: v.name, judge: c.h.judgeValidation,
@@ -84,7 +85,7 @@ func (se *session) validate(ctx context.Context, req *api.ValidateContainerAdjus
 		}
 		if err != nil { // there will be no container: who heard of it frees what it holds for it
 			if e, ok := s.store.Get(o.Ref); ok {
-				s.tellGone(e, api.Event_REMOVE_CONTAINER)
+				s.tellGoneTo(e, api.Event_REMOVE_CONTAINER, v.name.values)
 			}
 			s.forgetContainer(o.Ref)
 			return errors.New(err.Error())

@@ -62,7 +62,7 @@ func (h *host) farewell(f farewell) delivery {
 	pod, ctr := f.entry.Pod, f.entry.Container
 	return delivery{
 		event: f.event, ref: f.entry.Ref, podKey: podKey(pod), judge: h.judgeFarewell,
-		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), env: ctr.GetEnv()},
+		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), values: newValues(ctr.GetEnv())},
 		invoke: func(c context.Context, p api.PluginService) (any, error) {
 			stop := f.event == api.Event_STOP_CONTAINER || f.event == api.Event_STOP_POD_SANDBOX
 			switch {
