@@ -51,6 +51,8 @@ type Confinement struct {
 	User *User
 	// OwnUser gives it a user and a group of its own, which nothing else on this host has. User must be nil.
 	OwnUser bool
+	// OwnGroups take the place of the groups that OwnUser gives, and need it; nil: a group of its own and no others.
+	OwnGroups *Groups
 	// CutCapabilities leaves it the Capabilities and no others, now and after whatever it executes.
 	CutCapabilities bool
 	// Capabilities are names, with or without CAP_.
@@ -112,6 +114,8 @@ func (c *Confinement) check(h *Host) error {
 		return fmt.Errorf("check OOM score %d: use 0 to %d", c.OOMScore, maxOOMScore)
 	case c.User != nil && c.OwnUser:
 		return errors.New("check user: a given one and one of its own exclude each other")
+	case c.OwnGroups != nil && !c.OwnUser:
+		return errors.New("check groups: those beside a user of its own need one: set OwnUser, or the groups of User")
 	case h == nil && c.staged():
 		return errors.New("check confinement: it needs a Host")
 	}

@@ -14,6 +14,14 @@ type User struct {
 	Groups []uint32
 }
 
+// Groups are those of an incarnation that keeps a user of its own.
+type Groups struct {
+	// GID is the group; nil: one of its own.
+	GID *uint32
+	// Supplementary are the supplementary groups, and all of them.
+	Supplementary []uint32
+}
+
 // become changes this thread's user and groups for good. The capabilities stay permitted: they are cut next.
 //
 // The raw calls act on this thread only, which is the one that executes the plugin; what package syscall does for all threads

@@ -23,10 +23,20 @@ type ownUserTable struct {
 
 // userOf is who an incarnation runs as; nil: as the supervisor does.
 func (h *Host) userOf(s *Spec) (*User, error) {
-	if s.Confine.OwnUser {
-		return h.users.of(s.Name)
+	if !s.Confine.OwnUser {
+		return s.Confine.User, nil
 	}
-	return s.Confine.User, nil
+	who, err := h.users.of(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	if g := s.Confine.OwnGroups; g != nil {
+		who.Groups = g.Supplementary
+		if g.GID != nil {
+			who.GID = *g.GID
+		}
+	}
+	return who, nil
 }
 
 // of returns the user of a plugin.

@@ -71,6 +71,9 @@ type Plugin struct {
 	// ProfileWritten says that somebody chose sandbox.profile, in the manifest or in the defaults: all of it is applied, or the plugin
 	// does not start.
 	ProfileWritten bool
+	// NeverRoot says that the minimum profile of the team is strict: an account of the manifest that turns out to be root, or in its group,
+	// is refused.
+	NeverRoot bool
 	// NetworkWritten says that somebody chose sandbox.network; else it is the profile's.
 	NetworkWritten bool
 	// File and Line say where the manifest starts.

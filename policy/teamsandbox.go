@@ -57,13 +57,13 @@ func (d *document) applyProfile(p *Plugin, least Profile, setting string) {
 		return
 	}
 	strict := least == ProfileStrict
-	root := func(account string) bool { return account == "0" || account == "root" }
+	p.NeverRoot = strict
 	for field, weaker := range map[string]bool{
 		"seccomp":            s.Seccomp == SeccompUnconfined,
 		"capabilities.add":   len(s.Capabilities.Add) > 0,
 		"network":            strict && s.Network == NetworkHost && d.isWritten("spec.sandbox.network"),
-		"user":               strict && root(s.User),
-		"group":              strict && root(s.Group),
+		"user":               strict && rootAccount(s.User),
+		"group":              strict && rootAccount(s.Group),
 		"supplementalGroups": strict && len(s.SupplementalGroups) > 0,
 		"readWritePaths":     strict && len(s.ReadWritePaths) > 0,
 	} {

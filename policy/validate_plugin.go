@@ -48,6 +48,7 @@ func (b *builder) buildPlugin(c *candidate) {
 	p.ProfileWritten, p.NetworkWritten = d.isWritten("spec.sandbox.profile"), d.isWritten("spec.sandbox.network")
 	d.validateSandbox("spec", &p.Spec)
 	b.applyTeam(d, p)
+	d.validateProfile("spec", &p.Spec)
 	p.compile(b)
 	p.statesFailurePolicy = d.isWritten("spec.failurePolicy")
 	if p.validates() && !p.statesFailurePolicy {

@@ -49,12 +49,6 @@ func (d *document) validateSandbox(path string, s *PluginSpec) {
 	for _, r := range l.RLimits() {
 		atLeast(r.Name, *r.Limit, r.Least, func() int64 { return (*r.Limit).Value() }, leastText(r.Least))
 	}
-	if at := limits + ".nproc"; l.NProc != nil && !d.failedUnder(at) && (isRoot(&s.Sandbox) || s.Sandbox.adds("SYS_ADMIN", "SYS_RESOURCE")) {
-		d.errorf(at, "write pids, which bounds any plugin, or give it a user: sandbox: {user: NAME}", "the kernel does not bound the processes of root, of SYS_ADMIN and of SYS_RESOURCE")
-	}
-	if at := limits + ".memlock"; l.MemLock != nil && !d.failedUnder(at) && (s.Sandbox.adds("IPC_LOCK") || isRoot(&s.Sandbox) && s.Sandbox.Profile == ProfileNone) {
-		d.errorf(at, "write memory, which bounds any plugin, or choose a profile and do not add IPC_LOCK", "the kernel does not bound what a plugin with IPC_LOCK locks")
-	}
 	box := path + ".sandbox."
 	d.checkAccount(box+"user", s.Sandbox.User)
 	d.checkAccount(box+"group", s.Sandbox.Group)
@@ -68,8 +62,19 @@ func (d *document) validateSandbox(path string, s *PluginSpec) {
 			d.checkAbsolute(indexPath(box+field, i), p)
 		}
 	}
+}
+
+// validateProfile checks what depends on the profile, which a team's ceiling may have raised.
+func (d *document) validateProfile(path string, s *PluginSpec) {
+	l, limits := &s.Resources.Limits, path+".resources.limits"
+	if at := limits + ".nproc"; d.isWritten(at) && l.NProc != nil && !d.failedUnder(at) && !d.failedUnder(path+".sandbox.user") && (isRoot(&s.Sandbox) || s.Sandbox.adds("SYS_ADMIN", "SYS_RESOURCE")) {
+		d.errorf(at, "write pids, which bounds any plugin, or give it a user: sandbox: {user: NAME}", "the kernel does not bound the processes of root, of SYS_ADMIN and of SYS_RESOURCE")
+	}
+	if at := limits + ".memlock"; d.isWritten(at) && l.MemLock != nil && !d.failedUnder(at) && (s.Sandbox.adds("IPC_LOCK") || isRoot(&s.Sandbox) && s.Sandbox.Profile == ProfileNone) {
+		d.errorf(at, "write memory, which bounds any plugin, or choose a profile and do not add IPC_LOCK", "the kernel does not bound what a plugin with IPC_LOCK locks")
+	}
 	if s.Sandbox.Profile == ProfileNone {
-		d.refuseWithoutProfile(box, &s.Sandbox)
+		d.refuseWithoutProfile(path+".sandbox.", &s.Sandbox)
 	}
 }
 
@@ -81,12 +86,18 @@ func leastText(n int64) string {
 	return resource.NewQuantity(n, resource.BinarySI).String()
 }
 
-// isRoot tells whether the plugin runs as root, if the supervisor does.
+// isRoot tells whether the plugin runs as root, if the supervisor does. Groups alone leave the user as the profile has it.
 func isRoot(s *SandboxSpec) bool {
 	if s.User != "" {
-		return s.User == "0" || s.User == "root"
+		return rootAccount(s.User)
 	}
 	return s.Profile != ProfileStrict
+}
+
+// rootAccount tells whether a user or group is root by its name or number. Another name may be root's, too: that is known where the plugin starts.
+func rootAccount(name string) bool {
+	n, err := strconv.ParseUint(name, 10, 32)
+	return name == "root" || err == nil && n == 0
 }
 
 // adds tells whether the manifest adds one of the capabilities.
@@ -113,6 +124,9 @@ func (d *document) checkAccount(at, name string) {
 	}
 	// 2³²−1 means "leave it" to the kernel.
 	if n, err := strconv.ParseUint(name, 10, 64); err == nil && n < 1<<32-1 {
+		if plain := strconv.FormatUint(n, 10); name != plain {
+			d.errorf(at, "write "+plain, "the number %q has zeros in front", name)
+		}
 		return
 	}
 	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`).MatchString(name) {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -76,15 +73,8 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	}
 	out.Limits = limits(p)
 	out.NoFile, out.RLimits = rlimits(p)
-	who, err := lookUpUser(s)
-	if err != nil {
+	if err := applyAccount(&out, p); err != nil {
 		return out, err
-	}
-	if who != nil {
-		out.User, out.OwnUser = who, false
-		if who.UID != 0 {
-			out.Capabilities = nil // another user has what is added, and nothing else
-		}
 	}
 	out.TrustFile = c.trustFiles
 	if s.Profile == policy.ProfileNone {
@@ -160,72 +150,4 @@ func adjustCapabilities(profile []string, change policy.CapabilitiesSpec) []stri
 		}
 	}
 	return out
-}
-
-// lookUpUser turns names of users and groups into numbers; nil if the manifest names neither. A group alone leaves the user as
-// it is.
-func lookUpUser(s *policy.SandboxSpec) (*isolation.User, error) {
-	if s.User == "" && s.Group == "" && len(s.SupplementalGroups) == 0 {
-		return nil, nil //nolint:nilnil // nobody in particular
-	}
-	out := &isolation.User{}
-	if s.User != "" {
-		uid, gid, err := userID(s.User)
-		if err != nil {
-			return nil, err
-		}
-		out.UID, out.GID = uid, gid
-	}
-	if s.Group != "" {
-		gid, err := groupID(s.Group)
-		if err != nil {
-			return nil, err
-		}
-		out.GID = gid
-	}
-	for _, name := range s.SupplementalGroups {
-		gid, err := groupID(name)
-		if err != nil {
-			return nil, err
-		}
-		out.Groups = append(out.Groups, gid)
-	}
-	return out, nil
-}
-
-// userID is a user and its primary group; a number without an account has the group of the same number.
-func userID(name string) (uid, gid uint32, err error) {
-	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-		if u, err := user.LookupId(name); err == nil {
-			if g, err := strconv.ParseUint(u.Gid, 10, 32); err == nil {
-				return uint32(n), uint32(g), nil
-			}
-		}
-		return uint32(n), uint32(n), nil
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, 0, fmt.Errorf("sandbox.user %q: no such user on this node", name)
-	}
-	n, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	g, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	if err1 != nil || err2 != nil {
-		return 0, 0, fmt.Errorf("sandbox.user %q: user %q and group %q are no numbers", name, u.Uid, u.Gid)
-	}
-	return uint32(n), uint32(g), nil
-}
-
-func groupID(name string) (uint32, error) {
-	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-		return uint32(n), nil
-	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, fmt.Errorf("sandbox: group %q: no such group on this node", name)
-	}
-	n, err := strconv.ParseUint(g.Gid, 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("sandbox: group %q: %q is no number", name, g.Gid)
-	}
-	return uint32(n), nil
 }

@@ -115,6 +115,8 @@ func freedoms(c *isolation.Confinement, landlock int) []freedom {
 	}
 	user := freedom{"user", "the supervisor's, usually root", exposed, "sandbox: {user: NAME}, or {profile: strict}"}
 	switch {
+	case c.OwnUser && c.OwnGroups != nil:
+		user = freedom{"user", "one of its own" + groupsOf(c.OwnGroups), limited, "sandbox without group and supplementalGroups"}
 	case c.OwnUser:
 		user = freedom{What: "user", May: "one of its own", Exposure: sealed}
 	case c.User != nil && c.User.UID != 0:
@@ -141,6 +143,18 @@ func freedoms(c *isolation.Confinement, landlock int) []freedom {
 		limit("processes", "pids", c.Limits.PIDs, `64`),
 		{What: "limits of each process", May: perProcess(c), Exposure: sealed},
 	}
+}
+
+// groupsOf are the groups that a manifest gives to a user of the plugin's own.
+func groupsOf(g *isolation.Groups) string {
+	var out string
+	if g.GID != nil {
+		out = fmt.Sprintf(", group %d", *g.GID)
+	}
+	if len(g.Supplementary) > 0 {
+		out += fmt.Sprintf(", groups %d", g.Supplementary)
+	}
+	return out
 }
 
 // shielded is what the profile's shield is worth with a version of Landlock; docs/adr says why no more can be done without scopes.
