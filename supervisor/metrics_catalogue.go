@@ -119,6 +119,14 @@ func missedReasons() []string {
 	return append(out, reasonSupervisorDown, reasonBeforeInstall)
 }
 
+// OutcomeNames returns what a decision of the journal can have as its outcome or its reason.
+func OutcomeNames() []string {
+	return append([]string{breaker.OutcomeSuccess.String(), breaker.OutcomeRejected.String(), reasonRequired}, missedReasons()...)
+}
+
+// EventNames returns what a decision of the journal can have as its event: NRI's names.
+func EventNames() []string { return append(allEventNames(), eventSynchronize, eventUnsolicited) }
+
 // exitReasons are how a process can end; the Launcher gives them.
 func exitReasons() []string {
 	return []string{"clean", "exit_code", "signal", "oom", "hung", "health", "start_failed", "stopped"}

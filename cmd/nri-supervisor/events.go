@@ -15,11 +15,10 @@ import (
 
 // eventsFlags are the flags of events.
 type eventsFlags struct {
-	filter  journal.Filter
-	pod     string
-	outcome string
-	action  string
-	follow  bool
+	filter journal.Filter
+	pod    string
+	action string
+	follow bool
 }
 
 func newEvents() *cobra.Command {
@@ -44,7 +43,7 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 			if err != nil {
 				return err
 			}
-			each := func(d journal.Decision) error { return f.print(cmd.OutOrStdout(), d, out) }
+			each := func(d journal.Decision) error { return printDecision(cmd.OutOrStdout(), d, out) }
 			if f.follow {
 				err = c.FollowDecisions(cmd.Context(), f.filter, each)
 				if errors.Is(err, context.Canceled) {
@@ -72,7 +71,7 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 	fl.StringVar(&f.filter.Team, "team", "", "only plugins of this team")
 	fl.StringVar(&f.pod, "pod", "", "only this pod: NAME or NAMESPACE/NAME")
 	fl.StringVar(&f.filter.Event, "event", "", "only this event, such as CreateContainer")
-	fl.StringVar(&f.outcome, "outcome", "", "only this outcome or reason, such as timeout or breaker_open")
+	fl.StringVar(&f.filter.Outcome, "outcome", "", "only this outcome or reason, such as timeout or breaker_open")
 	fl.StringVar(&f.action, "action", "", "only what came to this, such as ignored or failed")
 	fl.BoolVar(&f.filter.Notable, "notable", false, "only what changed, denied, refused or missed something")
 	at.add(cmd)
@@ -93,11 +92,8 @@ func (f *eventsFlags) check() error {
 	return nil
 }
 
-// print writes one decision as a line, if it is one that is wanted.
-func (f *eventsFlags) print(w io.Writer, d journal.Decision, out format) error {
-	if f.outcome != "" && f.outcome != d.Outcome && f.outcome != d.Reason && d.Kind != journal.KindLost {
-		return nil
-	}
+// printDecision writes one decision as a line.
+func printDecision(w io.Writer, d journal.Decision, out format) error {
 	if out == formatTable {
 		return write(w, []byte(clean(decisionLine(d))+"\n"))
 	}

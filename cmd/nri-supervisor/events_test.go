@@ -42,8 +42,7 @@ func TestEachDecisionIsOneHarmlessLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, d := range someDecisions() {
-		f := eventsFlags{}
-		if err := f.print(&b, d, formatTable); err != nil {
+		if err := printDecision(&b, d, formatTable); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,6 +64,7 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 		{[]string{"--pod", "bert-0", "--outcome", "timeout"}, 1},
 		{[]string{"--pod", "other/bert-0"}, 0},
 		{[]string{"--outcome", "breaker_open"}, 1},
+		{[]string{"--outcome", "success", "--last", "1"}, 1},
 		{[]string{"--action", "failed", "-o", "json"}, 1},
 	} {
 		code, stdout, stderr := command(t, append([]string{"events", "--socket", socket}, tt.args...)...)
@@ -72,7 +72,9 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 			t.Errorf("events %v: exit code %d, %d lines, want %d: %s%s", tt.args, code, got, tt.want, stdout, stderr)
 		}
 	}
-	if code, _, stderr := command(t, "events", "--socket", socket, "--action", "sideways"); code != exitFailure || !strings.Contains(stderr, "ignored") {
-		t.Errorf("an unknown action: exit code %d, %s", code, stderr)
+	for flag, hint := range map[string]string{"--action": "ignored", "--outcome": "breaker_open", "--event": "CreateContainer", "--plugin": "gpu-env"} {
+		if code, _, stderr := command(t, "events", "--socket", socket, flag, "sideways"); code != exitFailure || !strings.Contains(stderr, hint) {
+			t.Errorf("an unknown value of %s: exit code %d, %s", flag, code, stderr)
+		}
 	}
 }

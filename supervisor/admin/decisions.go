@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -33,6 +34,7 @@ func DecisionsQuery(f journal.Filter, follow bool) url.Values {
 	set("namespace", f.Namespace)
 	set("pod", f.Pod)
 	set("container", f.Container)
+	set("outcome", f.Outcome)
 	set("action", string(f.Action))
 	if f.Notable {
 		q.Set("notable", "true")
@@ -53,10 +55,10 @@ func DecisionsQuery(f journal.Filter, follow bool) url.Values {
 func filterOf(q url.Values) (f journal.Filter, follow bool, err error) {
 	f = journal.Filter{
 		Kind: journal.Kind(q.Get("kind")), Plugin: q.Get("plugin"), Team: q.Get("team"), Event: q.Get("event"), Namespace: q.Get("namespace"), Pod: q.Get("pod"),
-		Container: q.Get("container"), Action: journal.Action(q.Get("action")),
+		Container: q.Get("container"), Outcome: q.Get("outcome"), Action: journal.Action(q.Get("action")),
 	}
 	known := DecisionsQuery(journal.Filter{
-		Kind: "k", Plugin: "p", Team: "t", Event: "e", Namespace: "n", Pod: "p", Container: "c", Action: "a", Notable: true, After: 1, Last: 1,
+		Kind: "k", Plugin: "p", Team: "t", Event: "e", Namespace: "n", Pod: "p", Container: "c", Outcome: "o", Action: "a", Notable: true, After: 1, Last: 1,
 	}, true)
 	for name, values := range q {
 		if _, ok := known[name]; !ok || len(values) != 1 {
@@ -68,6 +70,12 @@ func filterOf(q url.Values) (f journal.Filter, follow bool, err error) {
 	}
 	if f.Action != "" && !slices.Contains(journal.Actions(), f.Action) {
 		return f, false, badRequest("use one of: "+join(journal.Actions()), "unknown action %q", f.Action)
+	}
+	if f.Event != "" && !slices.Contains(supervisor.EventNames(), f.Event) {
+		return f, false, badRequest("use one of: "+join(supervisor.EventNames()), "unknown event %q", f.Event)
+	}
+	if f.Outcome != "" && !slices.Contains(supervisor.OutcomeNames(), f.Outcome) {
+		return f, false, badRequest("use one of: "+join(supervisor.OutcomeNames()), "unknown outcome %q", f.Outcome)
 	}
 	number := func(name string, bits int) uint64 {
 		n, parseErr := strconv.ParseUint(q.Get(name), 10, bits)
@@ -107,6 +115,10 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 		answerError(w, err)
 		return
 	}
+	if err := s.unheardOf(f.Plugin); err != nil {
+		answerError(w, err)
+		return
+	}
 	if !follow {
 		l := s.lines(w)
 		_ = l.write(s.api.Decisions(f))
@@ -131,6 +143,15 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// unheardOf returns an error for a plugin that is neither configured nor remembered from before: with a name that was mistyped nothing would ever be found. "" is no plugin.
+func (s *server) unheardOf(plugin string) error {
+	st := s.api.Status()
+	if plugin == "" || slices.ContainsFunc(st.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == plugin }) || len(s.api.Decisions(journal.Filter{Plugin: plugin, Last: 1})) > 0 {
+		return nil
+	}
+	return unknownPlugin(st, plugin)
 }
 
 func tooMany(n int) error {

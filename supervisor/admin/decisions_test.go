@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
@@ -19,7 +20,7 @@ func TestDecisionsAreReadAndFollowedOverTheSocket(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Seq != 2 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	if none, err := c.Decisions(t.Context(), journal.Filter{Plugin: "c"}); err != nil || none == nil || len(none) > 0 {
+	if none, err := c.Decisions(t.Context(), journal.Filter{Team: "c"}); err != nil || none == nil || len(none) > 0 {
 		t.Errorf("%v, %v", err, none)
 	}
 	enough := errors.New("enough")
@@ -58,9 +59,12 @@ func TestFollowingEndsWithItsContextAndWithTheService(t *testing.T) {
 
 func TestAQueryThatIsNotUnderstoodIsRefused(t *testing.T) {
 	t.Parallel()
-	socket := served(t, &fake{journal: journal.New(0)})
+	j := journal.New(0)
+	j.Publish(journal.Decision{Kind: journal.KindEvent, Plugin: "left"})
+	socket := served(t, &fake{journal: j, status: supervisor.Status{Plugins: []supervisor.PluginStatus{{Name: "hosted"}}}})
 	for query, want := range map[string]int{
-		"": 200, "kind=manual&action=done&notable=true&after=3&last=1": 200, "kind=x": 400, "action=x": 400, "after=-1": 400, "last=x": 400, "notable=perhaps": 400, "plugn=a": 400,
+		"": 200, "kind=manual&action=done&notable=true&after=3&last=1": 200, "kind=x": 400, "action=x": 400, "outcome=x": 400, "outcome=timeout": 200, "outcome=required": 200,
+		"event=x": 400, "event=CreateContainer": 200, "event=Synchronize": 200, "plugin=a": 404, "plugin=hosted": 200, "plugin=left": 200, "after=-1": 400, "last=x": 400, "notable=perhaps": 400, "plugn=a": 400,
 		"plugin=a&plugin=b": 400,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://admin/v1/decisions?"+query, http.NoBody)

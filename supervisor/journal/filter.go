@@ -8,6 +8,8 @@ type Filter struct {
 	Plugin, Team, Event string
 	// Namespace, Pod and Container are names; Container also picks by id.
 	Namespace, Pod, Container string
+	// Outcome is an outcome or a reason.
+	Outcome string
 	// Action is the action.
 	Action Action
 	// Notable picks only what an audit keeps.
@@ -23,5 +25,5 @@ func (f *Filter) Match(d *Decision) bool {
 	same := func(want, got string) bool { return want == "" || want == got }
 	return same(string(f.Kind), string(d.Kind)) && same(f.Plugin, d.Plugin) && same(f.Team, d.Team) && same(f.Event, d.Event) &&
 		same(f.Namespace, d.Namespace) && same(f.Pod, d.Pod) && (same(f.Container, d.Container) || f.Container == d.ContainerID) &&
-		same(string(f.Action), string(d.Action)) && (!f.Notable || d.Notable()) && d.Seq > f.After
+		(same(f.Outcome, d.Outcome) || f.Outcome == d.Reason) && same(string(f.Action), string(d.Action)) && (!f.Notable || d.Notable()) && d.Seq > f.After
 }

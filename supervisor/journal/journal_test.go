@@ -51,7 +51,7 @@ func TestAFilterPicksByEachOfItsFields(t *testing.T) {
 	uid := uint32(7)
 	j := journal.New(0)
 	j.Publish(
-		journal.Decision{Kind: journal.KindEvent, Plugin: "a", Team: "t", Event: "CreateContainer", Object: journal.Object{Namespace: "n", Pod: "p", Container: "c", ContainerID: "id"}, Action: journal.ActionIgnored},
+		journal.Decision{Kind: journal.KindEvent, Plugin: "a", Team: "t", Event: "CreateContainer", Object: journal.Object{Namespace: "n", Pod: "p", Container: "c", ContainerID: "id"}, Reason: "timeout", Action: journal.ActionIgnored},
 		journal.Decision{Kind: journal.KindEvent, Plugin: "b", Team: "u", Event: "StopContainer", Object: journal.Object{Namespace: "m", Pod: "q"}, Action: journal.ActionAllowed},
 		journal.Decision{Kind: journal.KindManual, Plugin: "b", Manual: "trip", ActorUID: &uid, Action: journal.ActionDone},
 	)
@@ -68,6 +68,7 @@ func TestAFilterPicksByEachOfItsFields(t *testing.T) {
 		"pod":             {journal.Filter{Pod: "p"}, []uint64{1}},
 		"container":       {journal.Filter{Container: "c"}, []uint64{1}},
 		"container by id": {journal.Filter{Container: "id"}, []uint64{1}},
+		"outcome":         {journal.Filter{Outcome: "timeout"}, []uint64{1}},
 		"action":          {journal.Filter{Action: journal.ActionIgnored}, []uint64{1}},
 		"notable":         {journal.Filter{Notable: true}, []uint64{1, 3}},
 		"after":           {journal.Filter{After: 2}, []uint64{3}},
