@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -219,21 +221,33 @@ func (c *Client) FollowDecisions(ctx context.Context, f journal.Filter, each fun
 func (c *Client) stream(ctx context.Context, client *http.Client, path string, each func(journal.Decision) error) error {
 	return c.send(ctx, client, http.MethodGet, path, nil, func(resp *http.Response) error {
 		dec := json.NewDecoder(resp.Body)
-		for dec.More() {
+		for {
 			var d journal.Decision
 			if err := dec.Decode(&d); err != nil {
-				if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
-					return c.notOurs(err)
-				}
-				return c.explain(ctx, err)
+				return c.ended(ctx, err)
 			}
 			if err := each(d); err != nil {
 				return err
 			}
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return nil
 	})
+}
+
+// ended returns the error of a reply of one value a line after which err came: none when it ended in order, which is [io.EOF] after a whole line. A reply that was cut off is not all there is.
+func (c *Client) ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF):
+		return nil
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return &RequestError{
+			Message: fmt.Sprintf("ask %q: the answer was cut off, so it is not complete", c.socket), err: err,
+			Hints: []string{"nri-supervisor was killed, or this command read too slowly: see its log, and try again"},
+		}
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return c.notOurs(err)
+	}
+	return c.explain(ctx, err)
 }

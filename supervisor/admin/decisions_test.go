@@ -1,9 +1,14 @@
 package admin_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -54,6 +59,49 @@ func TestFollowingEndsWithItsContextAndWithTheService(t *testing.T) {
 	err = dial(t, socket).FollowDecisions(t.Context(), journal.Filter{Last: 1}, func(journal.Decision) error { go stop(); return nil })
 	if err != nil {
 		t.Errorf("the end of the service is the error %v", err)
+	}
+}
+
+// TestAReplyThatIsCutOffIsAnErrorAndNotItsEnd: between two lines, within one, and in order.
+func TestAReplyThatIsCutOffIsAnErrorAndNotItsEnd(t *testing.T) {
+	t.Parallel()
+	const line = `{"seq":1,"kind":"event"}` + "\n"
+	chunk := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+	for name, c := range map[string]struct {
+		body   string
+		broken bool
+	}{
+		"in order":                 {chunk(line) + "0\r\n\r\n", false},
+		"between two lines":        {chunk(line), true},
+		"within a line":            {chunk(line + `{"se`), true},
+		"in order within a line":   {chunk(line+`{"se`) + "0\r\n\r\n", true},
+		"within the chunk of HTTP": {"ff\r\n" + line, true},
+	} {
+		socket := shortDir(t) + "/admin.sock"
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"+c.body)
+				_ = conn.Close()
+			}
+		}()
+		got, err := dial(t, socket).Decisions(t.Context(), journal.Filter{})
+		if len(got) != 1 || (err != nil) != c.broken || c.broken && !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%s: %d decisions, error %v", name, len(got), err)
+		}
+		err = dial(t, socket).FollowDecisions(t.Context(), journal.Filter{}, func(journal.Decision) error { return nil })
+		if (err != nil) != c.broken {
+			t.Errorf("%s: following ends with %v", name, err)
+		}
 	}
 }
 

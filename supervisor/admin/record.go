@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -75,13 +74,10 @@ func (c *Client) Record(ctx context.Context, f supervisor.RecordFilter, each fun
 	patient.Timeout = 0 // nothing may happen for hours
 	return c.send(ctx, &patient, http.MethodGet, "/v1/record?"+q.Encode(), nil, func(resp *http.Response) error {
 		dec := json.NewDecoder(resp.Body)
-		for dec.More() {
+		for {
 			var line recordLine
 			if err := dec.Decode(&line); err != nil {
-				if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
-					return c.notOurs(err)
-				}
-				return c.explain(ctx, err)
+				return c.ended(ctx, err)
 			}
 			ev, err := recording.Decode(line.Event)
 			if err != nil {
@@ -91,6 +87,5 @@ func (c *Client) Record(ctx context.Context, f supervisor.RecordFilter, each fun
 				return err
 			}
 		}
-		return ctx.Err()
 	})
 }
