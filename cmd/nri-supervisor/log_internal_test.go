@@ -201,6 +201,24 @@ func TestLinesThatRepeatAreCountedAndTheCountAppears(t *testing.T) {
 	})
 }
 
+func TestWhatHeldLinesCountIsSummedUp(t *testing.T) {
+	t.Parallel()
+	var b lockedBuffer
+	log, repeats, err := newLogger(&b, zap.NewAtomicLevel(), "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := logTo(log)
+	for i := range sampleBurst + 4 {
+		sink(supervisor.Output{Plugin: "p", Team: "t", Line: supervisor.OutputLine{Stream: "stderr", Text: "a", Dropped: i % (sampleBurst + 3)}})
+	}
+	b.take()
+	repeats.flush()
+	if got, want := said(t, b.take(), "dropped"), []string{"18 +4"}; !slices.Equal(got, want) {
+		t.Errorf("lines that dropped 5, 6, 7 and none are told of as %v, want %v", got, want)
+	}
+}
+
 func TestWhatHappenedToAContainerIsNeverSampled(t *testing.T) {
 	t.Parallel()
 	var b lockedBuffer

@@ -28,9 +28,12 @@ func sampledLines() []string {
 	}
 }
 
+// counting are the fields that say how many; the line that stands for several has their sum.
+func counting() []string { return []string{"dropped", "lost", "more", "count"} }
+
 // volatile are the fields in which lines differ that say the same.
 func volatile() []string {
-	return []string{"pid", "fromPid", "took", "after", "dropped", "lost", "more", "count", "from", "to"}
+	return append(counting(), "pid", "fromPid", "took", "after", "from", "to")
 }
 
 // sampler leaves out lines that say the same again and again, and tells how many they were. Safe for concurrent use.
@@ -39,18 +42,22 @@ type sampler struct {
 	kinds map[string]*kind
 }
 
+// writer writes a line that stands for so many that were held, with the sums of their counting fields.
+type writer func(held int, sums map[string]int64) error
+
 // kind is one line and those like it, in one window.
 type kind struct {
 	written int
 	held    int
+	sums    map[string]int64 // of the counting fields of those held
 	end     *time.Timer
-	last    func(held int) error // writes the latest of those held, with their number
+	last    writer // of the latest of those held
 }
 
 func newSampler() *sampler { return &sampler{kinds: map[string]*kind{}} }
 
 // admit reports whether the line is to be written now. If not, it is counted, and write is used when the window is over.
-func (s *sampler) admit(key string, write func(held int) error) bool {
+func (s *sampler) admit(key string, fields []zapcore.Field, write writer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kinds[key]
@@ -68,16 +75,24 @@ func (s *sampler) admit(key string, write func(held int) error) bool {
 	}
 	k.held++
 	k.last = write
+	for _, f := range fields {
+		if slices.Contains(counting(), f.Key) {
+			if k.sums == nil {
+				k.sums = map[string]int64{}
+			}
+			k.sums[f.Key] += f.Integer
+		}
+	}
 	return false
 }
 
 // over ends a window. While lines keep coming, the next one begins at once, and has no burst of its own.
 func (s *sampler) over(key string, k *kind) {
 	s.mu.Lock()
-	held, write := k.held, k.last
+	held, sums, write := k.held, k.sums, k.last
 	if s.kinds[key] == k {
 		if held > 0 {
-			k.held, k.last = 0, nil
+			k.held, k.sums, k.last = 0, nil, nil
 			k.end.Reset(sampleWindow)
 		} else {
 			delete(s.kinds, key)
@@ -85,7 +100,7 @@ func (s *sampler) over(key string, k *kind) {
 	}
 	s.mu.Unlock()
 	if held > 0 {
-		_ = write(held) // as zap does with a log that cannot be written
+		_ = write(held, sums) // as zap does with a log that cannot be written
 	}
 }
 
@@ -123,9 +138,15 @@ func (c sampledCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.C
 // Write writes the line, or counts it.
 func (c sampledCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	key, sampled := sampleKey(e, fields)
-	if sampled && !c.sampler.admit(key, func(held int) error {
+	if sampled && !c.sampler.admit(key, fields, func(held int, sums map[string]int64) error {
 		e.Time = time.Now()
-		return c.Core.Write(e, append(slices.Clip(fields), zap.Int(repeatedField, held)))
+		all := slices.DeleteFunc(slices.Clone(fields), func(f zapcore.Field) bool { return slices.Contains(counting(), f.Key) })
+		for _, name := range counting() {
+			if n := sums[name]; n > 0 {
+				all = append(all, zap.Int64(name, n))
+			}
+		}
+		return c.Core.Write(e, append(all, zap.Int(repeatedField, held)))
 	}) {
 		return nil
 	}
