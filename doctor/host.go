@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -45,8 +47,30 @@ func (h Host) resolve(name string) string {
 // inside is the path as package fs wants it.
 func inside(name string) string { return cmp.Or(strings.Trim(path.Clean("/"+name), "/"), ".") }
 
+// maxFile bounds what is read of one file, in bytes: /proc/net/unix of 100,000 sockets is below.
+const maxFile = 16 << 20
+
+// errOdd is the error of what is no file to read: a pipe or a device may never end, and opening it may hang.
+var errOdd = errors.New("it is no regular file, or larger than 16 MiB")
+
+// readFile reads a regular file that is not too large.
 func (h Host) readFile(name string) ([]byte, error) {
-	return fs.ReadFile(h.Files, inside(h.resolve(name)))
+	info, err := h.lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errOdd
+	}
+	f, err := h.Files.Open(inside(h.resolve(name)))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = errOdd
+	}
+	return data, errors.Join(err, f.Close())
 }
 
 // read returns the text, or none where it cannot be read.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bufio"
+	"errors"
 	"path"
 	"regexp"
 	"slices"
@@ -97,6 +98,11 @@ func (h Host) chain(runtime, file string, problems *[]Finding) []confFile {
 	var out []confFile
 	read := func(name string) (imports []string) {
 		data, err := h.readFile(name)
+		if errors.Is(err, errOdd) {
+			*problems = append(*problems, Finding{
+				Result: Unknown, What: runtime + "'s configuration cannot be read: " + err.Error(), Where: name, Mend: "put a regular file there",
+			})
+		}
 		if err != nil {
 			return nil
 		}

@@ -23,6 +23,9 @@ import (
 // askLimit bounds, unless a flag says otherwise, the question to the running supervisor: node-problem-detector gives a plugin five seconds by default.
 const askLimit = 3 * time.Second
 
+// lookLimit bounds, with the question to the supervisor, the whole diagnosis: no disk that works takes longer for files of that size.
+const lookLimit = 30 * time.Second
+
 func newDoctor() *cobra.Command {
 	var at connectFlags
 	var out format
@@ -40,7 +43,10 @@ node-problem-detector can run it; the first line is the summary.`,
   nri-supervisor doctor -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := examine(cmd.Context(), at, root, wait)
+			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) doctor.Report { return examine(ctx, at, root, wait) })
+			if err != nil {
+				return errors.Join(err, codeError{doctor.ExitUnknown})
+			}
 			if err := out.show(cmd.OutOrStdout(), r, func(b *bytes.Buffer) { writeReport(b, r) }); err != nil {
 				return errors.Join(err, codeError{doctor.ExitUnknown})
 			}
@@ -54,6 +60,24 @@ node-problem-detector can run it; the first line is the summary.`,
 	return cmd
 }
 
+// inTime returns what look finds. Reading a file cannot be interrupted: when the limit is over, or ctx ends, look is left to itself and the error says so.
+func inTime(ctx context.Context, limit time.Duration, look func(context.Context) doctor.Report) (doctor.Report, error) {
+	found := make(chan doctor.Report, 1)
+	go func() { found <- look(ctx) }()
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	select {
+	case r := <-found:
+		if ctx.Err() == nil {
+			return r, nil
+		}
+	case <-over.C:
+		return doctor.Report{}, fmt.Errorf("look at the node: not done within %s: a file system or a device may hang", limit)
+	case <-ctx.Done():
+	}
+	return doctor.Report{}, errors.New("look at the node: interrupted before all was seen")
+}
+
 // examine looks at the node.
 func examine(ctx context.Context, at connectFlags, root string, wait time.Duration) doctor.Report {
 	in := doctor.Input{SocketOf: runtimeSocketOf}
@@ -62,11 +86,14 @@ func examine(ctx context.Context, at connectFlags, root string, wait time.Durati
 	}
 	path, err := configPath(at.config)
 	if at.config == "" && root != "/" {
-		path = filepath.Join(root, defaultConfig)
+		path, err = filepath.Join(root, defaultConfig), nil
+		if _, statErr := os.Stat(path); errors.Is(statErr, fs.ErrNotExist) {
+			path = "" // the built-in defaults, as on the node itself
+		}
 	}
 	in.ConfigFile = path
 	if err == nil {
-		in.Config, err = policy.Load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
+		in.Config, err = loadBelow(root, path)
 	}
 	in.ConfigErr = err
 	socket := at.socket
@@ -81,6 +108,31 @@ func examine(ctx context.Context, at connectFlags, root string, wait time.Durati
 	return doctor.Diagnose(in)
 }
 
+// loadBelow reads the configuration and the manifests of a node whose files are below root. The files that manifests name are looked at only on the node itself.
+func loadBelow(root, path string) (*policy.Config, error) {
+	o := policy.LoadOptions{ConfigFile: path, CheckFiles: root == "/"}
+	if root == "/" {
+		return policy.Load(o)
+	}
+	o.PluginPaths = []string{} // first without the manifests, since only the configuration says where they are
+	cfg, err := policy.Load(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range cfg.Supervisor.PluginDirs {
+		if filepath.IsAbs(dir) {
+			dir = filepath.Join(root, dir)
+		} else {
+			dir = filepath.Join(filepath.Dir(path), dir)
+		}
+		if _, err := os.Stat(dir); path == "" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		o.PluginPaths = append(o.PluginPaths, dir)
+	}
+	return policy.Load(o)
+}
+
 // runtimeSocketOf is the runtime's socket in a configuration of another supervisor; "" if it cannot be read.
 func runtimeSocketOf(config string) string {
 	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: config, PluginPaths: []string{}})
@@ -92,13 +144,16 @@ func runtimeSocketOf(config string) string {
 
 // askLive asks the running supervisor.
 func askLive(ctx context.Context, socket string, wait time.Duration) doctor.Live {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	c, err := admin.Dial(socket)
 	if err != nil {
 		return doctor.Live{Silent: err.Error(), Hint: "set --socket"}
 	}
-	st, err := c.Status(ctx)
+	st, err := c.Status(asking)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil { // a socket that nobody listens on refuses at once
+		return doctor.Live{Silent: fmt.Sprintf("it runs and does not answer in %s", wait), Hint: "restart it, after looking at its log: systemctl restart nri-supervisor"}
+	}
 	if err != nil {
 		l := doctor.Live{Silent: err.Error(), Denied: errors.Is(err, fs.ErrPermission)}
 		if req, ok := errors.AsType[*admin.RequestError](err); ok {

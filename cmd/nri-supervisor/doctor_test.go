@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 )
 
@@ -97,5 +101,57 @@ func TestDoctorWithoutASupervisorSaysSo(t *testing.T) {
 	code, stdout, stderr := command(t, "doctor", "--root", root, "--config", filepath.Join(root, "none.yaml"))
 	if code != 1 || stderr != "" || !strings.Contains(stdout, "the supervisor does not answer") || !strings.Contains(stdout, "problem  config") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// TestDoctorFindsThePluginsOfTheDefaultFolderBelowTheRoot, and takes a node without a configuration for what it is.
+func TestDoctorFindsThePluginsOfTheDefaultFolderBelowTheRoot(t *testing.T) {
+	t.Parallel()
+	config := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  fileTrust: \"off\"\n  teams: {ml: {}}\n"
+	_, stdout, _ := doctored(t, &fakeAPI{status: wellBehaved(time.Now())}, map[string]string{
+		"etc/nri-supervisor/config.yaml": config,
+		"etc/nri-supervisor/plugins.d/a.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: a}\n" +
+			"spec: {team: ml, index: \"20\", exec: {path: /opt/only/on/the/node}, selector: {}}\n",
+	})
+	if !strings.Contains(strings.Join(strings.Fields(stdout), " "), "and 1 manifests are valid") {
+		t.Errorf("the manifest is not found below the root:\n%s", stdout)
+	}
+	_, stdout, _ = command(t, "doctor", "--root", shortDir(t))
+	if !strings.Contains(stdout, "ok       config") {
+		t.Errorf("a root without a configuration:\n%s", stdout)
+	}
+}
+
+// TestDoctorEndsWhateverItFinds: a pipe in place of a file, a supervisor that hangs, a file system that hangs, and a signal meanwhile.
+func TestDoctorEndsWhateverItFinds(t *testing.T) {
+	t.Parallel()
+	root := shortDir(t)
+	if err := os.MkdirAll(filepath.Join(root, "etc/containerd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "etc/containerd/config.toml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(root, "admin.sock")
+	l, err := net.Listen("unix", socket) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, stdout, _ := command(t, "doctor", "--root", root, "--socket", socket, "--wait", "10ms")
+	text := strings.Join(strings.Fields(stdout), " ")
+	for _, want := range []string{"it runs and does not answer in 10ms", "systemctl restart nri-supervisor", "no regular file"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, stdout)
+		}
+	}
+	forever := func(context.Context) doctor.Report { select {} }
+	if _, err := inTime(t.Context(), time.Millisecond, forever); err == nil || !strings.Contains(err.Error(), "not done within 1ms") {
+		t.Errorf("a look that never ends: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := inTime(ctx, time.Hour, forever); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("a look that is interrupted: %v", err)
 	}
 }
