@@ -143,8 +143,12 @@ func (h *host) restoreManual(kept string) {
 // Bypass makes the whole supervisor a no-op for a while; 0 ends it. Safe for concurrent use.
 func (s *Supervisor) Bypass(d time.Duration, uid uint32) {
 	s.bypass(d)
-	s.emit(ManualAction{Action: "bypass", UID: uid, For: max(d, 0)})
-	s.noteManual("", "bypass", &uid, d)
+	action := "bypass"
+	if d <= 0 {
+		action = "bypass off"
+	}
+	s.emit(ManualAction{Action: action, UID: uid, For: max(d, 0)})
+	s.noteManual("", action, &uid, d)
 }
 
 // bypass begins or ends a bypass.

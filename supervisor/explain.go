@@ -37,6 +37,8 @@ type Explanation struct {
 	Phase string `json:"phase,omitempty"`
 	// Plugins are in calling order, as far as it is known.
 	Plugins []PluginExplanation `json:"plugins"`
+	// Decisions are what was decided about it and no plugin in particular, oldest first, such as a refusal for an annotation that cannot be read.
+	Decisions []journal.Decision `json:"decisions,omitempty"`
 	// Owners say who owns each field now.
 	Owners []journal.Owner `json:"owners,omitempty"`
 	// Notes say what is not known.
@@ -302,6 +304,9 @@ func (x *Explanation) tell(ds []journal.Decision) {
 			continue
 		}
 		about = append(about, ds[i])
+		if ds[i].Plugin == "" && ds[i].Kind == journal.KindEvent {
+			x.Decisions = append(x.Decisions, ds[i])
+		}
 		for j := range x.Plugins {
 			if p := &x.Plugins[j]; p.Plugin == ds[i].Plugin {
 				p.Decisions = append(p.Decisions, ds[i])

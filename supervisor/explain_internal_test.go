@@ -114,7 +114,7 @@ func TestEventsAreRecordedForWhoAsksAndTheEventDoesNotWait(t *testing.T) {
 	var lost uint64
 	ended := make(chan error, 1)
 	go func() {
-		ended <- f.s.Record(t.Context(), RecordFilter{Namespace: "default"}, func(ev *recording.Event, missing uint64) error {
+		ended <- f.s.Record(t.Context(), RecordFilter{Namespace: "default"}, 4711, func(ev *recording.Event, missing uint64) error {
 			names = append(names, ev.Name)
 			lost += missing
 			if ev.Name == "Synchronize" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,4 +313,29 @@ func TestAFallbackOfAValidatorIsOneLineOfItsOwnEvent(t *testing.T) {
 func mask(events ...api.Event) (m api.EventMask) {
 	m.Set(events...)
 	return m
+}
+
+// TestExplainTellsWhyAContainerWasRefusedForNoPlugin: the annotation of its pod could not be read, so that no plugin was asked.
+func TestExplainTellsWhyAContainerWasRefusedForNoPlugin(t *testing.T) {
+	t.Parallel()
+	f, s := serve(t, load(t, [2]string{"a", sel("x")}), makers{"a": one(&fakePlugin{})})
+	closed := f.audited()
+	if _, err := s.create(annotated("p", policy.RequiredAnnotation+"/container.c-c1", "[a"), ctr("p", "c1")); err == nil {
+		t.Fatal("the container is created")
+	}
+	live, err := f.s.Explain(t.Context(), "default", "n-p", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := closed()
+	past, err := ExplainFromAudit(t.Context(), path, "default", "n-p", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, list := range map[string][]Explanation{"live": live, "audit": past} {
+		i := slices.IndexFunc(list, func(x Explanation) bool { return x.ContainerID == "c1" })
+		if i < 0 || len(list[i].Decisions) != 1 || list[i].Decisions[0].Action != journal.ActionFailed || !strings.Contains(list[i].Decisions[0].Detail, policy.RequiredAnnotation) {
+			t.Errorf("%s: %+v", where, list)
+		}
+	}
 }

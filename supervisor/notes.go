@@ -211,6 +211,11 @@ func (s *Supervisor) noteManual(name, action string, uid *uint32, d time.Duratio
 	})
 }
 
+// NoteLogLevel records that an operator set the level of the log, which is the program's own. Safe for concurrent use.
+func (s *Supervisor) NoteLogLevel(level string, uid uint32) {
+	s.noteManual("", "log-level "+level, &uid, 0)
+}
+
 // noteMissed publishes that a container was found running without the plugin's work.
 func (h *host) noteMissed(ref store.Ref, e store.Entry, reason string) {
 	name := naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
 // told renders the decisions about events that the filter picks, one line each.
@@ -154,4 +155,35 @@ func TestNotificationsAndManualActionsAreDecisions(t *testing.T) {
 	if len(got) != 1 || got[0].Manual != "trip" || got[0].Plugin != "a" || got[0].Team != "t" || got[0].ActorUID == nil || *got[0].ActorUID != 4711 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestEachActionOfAnOperatorIsRecordedWithWhoDidIt: also those that change nothing for the plugins.
+func TestEachActionOfAnOperatorIsRecordedWithWhoDidIt(t *testing.T) {
+	t.Parallel()
+	f, _ := serve(t, load(t, [2]string{"a", sel("x")}), makers{"a": one(&fakePlugin{})})
+	enough := errors.New("enough")
+	for _, values := range []bool{false, true} {
+		if err := f.s.Record(t.Context(), RecordFilter{Values: values}, 4711, func(*recording.Event, uint64) error { return enough }); !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+	}
+	f.s.NoteLogLevel("debug", 4711)
+	f.s.Bypass(time.Hour, 4711)
+	f.s.Bypass(0, 4711)
+	var got []string
+	for _, d := range f.s.Decisions(journal.Filter{Kind: journal.KindManual}) {
+		if d.ActorUID == nil || *d.ActorUID != 4711 || !d.Notable() {
+			t.Errorf("%+v", d)
+		}
+		got = append(got, d.Manual)
+	}
+	if diff := cmp.Diff([]string{"record", "record with values", "log-level debug", "bypass", "bypass off"}, got); diff != "" {
+		t.Error(diff)
+	}
+	f.eventually("the log", func() bool {
+		return len(f.events(func(e Event) bool {
+			m, ok := e.(ManualAction)
+			return ok && m.UID == 4711 && (m.Action == "record with values" || m.Action == "bypass off")
+		})) == 2
+	})
 }

@@ -74,8 +74,14 @@ func (r *recorders) take(e api.Event, pod *api.PodSandbox, ctr *api.Container, r
 }
 
 // Record calls each for the state that is known now, as the event Synchronize, and then for each event of the runtime, until ctx ends or each returns an error. lost is how many events were lost
-// before this one because each was slow. Safe for concurrent use.
-func (s *Supervisor) Record(ctx context.Context, f RecordFilter, each func(ev *recording.Event, lost uint64) error) error {
+// before this one because each was slow. It is a manual action of uid. Safe for concurrent use.
+func (s *Supervisor) Record(ctx context.Context, f RecordFilter, uid uint32, each func(ev *recording.Event, lost uint64) error) error {
+	action := "record"
+	if f.Values {
+		action = "record with values"
+	}
+	s.emit(ManualAction{Action: action, UID: uid})
+	s.noteManual("", action, &uid, 0)
 	rec := &recorder{filter: f, events: make(chan *recording.Event, recordQueue)}
 	s.recorders.change(func(l []*recorder) []*recorder { return append(l, rec) })
 	defer s.recorders.change(func(l []*recorder) []*recorder {

@@ -189,26 +189,19 @@ func texts[T fmt.Stringer](items []T) []string {
 	return out
 }
 
-// actionBypass is the manual action of the whole supervisor; bypassOver is its end, which nobody asked for.
-const (
-	actionBypass = "bypass"
-	bypassOver   = "bypass over"
-)
+// bypassOver is the end of a bypass that nobody asked for.
+const bypassOver = "bypass over"
 
 // manualLine shows what an operator did, with only what belongs to that action.
 func manualLine(e supervisor.ManualAction) entry {
-	action := e.Action
-	if action == actionBypass && e.For == 0 {
-		action = "bypass off"
-	}
-	f := []zap.Field{zap.String("action", action)}
+	f := []zap.Field{zap.String("action", e.Action)}
 	if e.Plugin != "" {
 		f = append(f, zap.String("plugin", e.Plugin))
 	}
 	if e.For > 0 {
 		f = append(f, zap.Duration("for", e.For))
 	}
-	if action != bypassOver {
+	if e.Action != bypassOver {
 		f = append(f, zap.Uint32("uid", e.UID))
 	}
 	return entry{zapcore.InfoLevel, "manual action", f}

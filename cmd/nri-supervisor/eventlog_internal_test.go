@@ -23,7 +23,7 @@ func TestTheLineOfAManualActionHasOnlyWhatBelongsToIt(t *testing.T) {
 	}{
 		{supervisor.ManualAction{Plugin: "gpu-env", Action: "trip", UID: 1000}, `"action":"trip","plugin":"gpu-env","uid":1000}`},
 		{supervisor.ManualAction{Action: "bypass", For: 10 * time.Minute}, `"action":"bypass","for":"10m0s","uid":0}`},
-		{supervisor.ManualAction{Action: "bypass"}, `"action":"bypass off","uid":0}`},
+		{supervisor.ManualAction{Action: "bypass off"}, `"action":"bypass off","uid":0}`},
 		{supervisor.ManualAction{Action: "bypass over"}, `"action":"bypass over"}`},
 	} {
 		b.Reset()

@@ -171,8 +171,18 @@ func writeExplanation(b *bytes.Buffer, x supervisor.Explanation) {
 		}
 	}
 	b.WriteByte('\n')
-	if len(x.Plugins) == 0 {
+	switch {
+	case len(x.Plugins) > 0 || x.Source == supervisor.ExplainedFromAudit && len(x.Decisions) > 0:
+	case x.Source == supervisor.ExplainedFromAudit: // which says nothing of those that had no part
+		b.WriteString("  no plugin had a part in it\n")
+	default:
 		b.WriteString("  no plugin is loaded\n")
+	}
+	if len(x.Decisions) > 0 {
+		b.WriteString("  the supervisor itself\n")
+	}
+	for _, d := range x.Decisions {
+		writeDecision(b, d, x.ContainerID)
 	}
 	for _, p := range x.Plugins {
 		writePluginExplanation(b, p, x.ContainerID)

@@ -38,7 +38,13 @@ func explained(container string) []supervisor.Explanation {
 		return []supervisor.Explanation{main}
 	}
 	pod := supervisor.Explanation{Object: journal.Object{Namespace: "ml-train", Pod: "job-1", PodID: "p"}, Source: supervisor.ExplainedFromAudit}
-	return []supervisor.Explanation{pod, main}
+	refused := supervisor.Explanation{
+		Object: journal.Object{Namespace: "ml-train", Pod: "job-1", PodID: "p", Container: "refused", ContainerID: "r"}, Source: supervisor.ExplainedFromAudit,
+		Decisions: []journal.Decision{{
+			Time: at, Kind: journal.KindEvent, Event: "CreateContainer", Reason: "required", Action: journal.ActionFailed, Detail: "the annotation cannot be read",
+		}},
+	}
+	return []supervisor.Explanation{pod, main, refused}
 }
 
 func TestExplainSaysWhoDidWhatAndWhyNot(t *testing.T) {

@@ -54,7 +54,7 @@ func (f *fakeAPI) Explain(_ context.Context, namespace, pod, container string) (
 	return explained(container), nil
 }
 
-func (f *fakeAPI) Record(ctx context.Context, _ supervisor.RecordFilter, each func(*recording.Event, uint64) error) error {
+func (f *fakeAPI) Record(ctx context.Context, _ supervisor.RecordFilter, _ uint32, each func(*recording.Event, uint64) error) error {
 	for i, name := range []string{"Synchronize", "RunPodSandbox", "StopPodSandbox"} {
 		if err := each(&recording.Event{Name: name, Pod: &api.PodSandbox{Namespace: "a/b", Name: "../c"}}, uint64(i)); err != nil {
 			return err

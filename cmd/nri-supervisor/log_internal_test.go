@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -241,10 +242,12 @@ func TestTheLogLevelIsChangedWhileTheServiceRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(shortDir(t), "admin.sock")
+	noted := make(chan string, 4)
+	note := func(level string, uid uint32) { noted <- fmt.Sprintf("%s by %d", level, uid) }
 	ctx, cancel := context.WithCancel(t.Context())
 	up, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- admin.Serve(ctx, socket, &fakeAPI{}, admin.Options{Log: logLevel{level, log}, Listening: func() { close(up) }})
+		ended <- admin.Serve(ctx, socket, &fakeAPI{}, admin.Options{Log: logLevel{level, log, note}, Listening: func() { close(up) }})
 	}()
 	<-up
 	t.Cleanup(func() {
@@ -267,6 +270,11 @@ func TestTheLogLevelIsChangedWhileTheServiceRuns(t *testing.T) {
 	ask("{\n  \"level\": \"error\"\n}\n", "error", "-o", "json")
 	log.Warn("no more")
 	ask("log level error\n")
+	for _, want := range []string{"debug", "error"} {
+		if got := <-noted; got != fmt.Sprintf("%s by %d", want, os.Getuid()) {
+			t.Errorf("recorded is %q, want %s and who asked", got, want)
+		}
+	}
 	if got := said(t, b.take(), "msg"); !slices.Contains(got, "now") || slices.Contains(got, "not yet") || slices.Contains(got, "no more") {
 		t.Errorf("lines %v", got)
 	}

@@ -15,6 +15,8 @@ import (
 type logLevel struct {
 	level zap.AtomicLevel
 	log   *zap.Logger
+	// note records who set it; nil: nobody does.
+	note func(level string, uid uint32)
 }
 
 // Level returns it.
@@ -28,6 +30,9 @@ func (l logLevel) SetLevel(text string, uid uint32) error {
 	}
 	from := l.level.Level()
 	l.level.SetLevel(to)
+	if l.note != nil {
+		l.note(to.String(), uid)
+	}
 	go l.log.Log(max(to, zap.InfoLevel), "log level changed", zap.Stringer("from", from), zap.Stringer("to", to), zap.Uint32("uid", uid)) // nobody waits for a log
 	return nil
 }

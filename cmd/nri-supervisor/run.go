@@ -205,7 +205,7 @@ func serveAdmin(ctx context.Context, parts *sync.WaitGroup, spec policy.AdminSpe
 	parts.Go(func() {
 		ended <- admin.Serve(ctx, spec.Socket, sup, admin.Options{
 			Roles:     rolesOf(spec.Roles),
-			Log:       logLevel{level, log},
+			Log:       logLevel{level, log, sup.NoteLogLevel},
 			Listening: func() { close(listening) },
 			Denied: func(d admin.Denial) {
 				log.Warn("admin request denied", zap.Uint32("uid", d.UID), zap.Int("pid", d.PID), zap.String("path", d.Path))

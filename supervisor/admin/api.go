@@ -24,8 +24,8 @@ type API interface {
 	// Explain says what each plugin had to do with a pod and its containers, or with one container by name or id. It may read files; ctx bounds it. For what nothing is known of it returns an
 	// error that wraps supervisor.ErrNotExplained.
 	Explain(ctx context.Context, namespace, pod, container string) ([]supervisor.Explanation, error)
-	// Record calls each for the state and then for each event, until ctx ends or each returns an error.
-	Record(ctx context.Context, f supervisor.RecordFilter, each func(ev *recording.Event, lost uint64) error) error
+	// Record calls each for the state and then for each event, until ctx ends or each returns an error. uid is who asked.
+	Record(ctx context.Context, f supervisor.RecordFilter, uid uint32, each func(ev *recording.Event, lost uint64) error) error
 	// ReloadBy reads the configuration again and applies it. It may take a minute. uid is who asked.
 	ReloadBy(ctx context.Context, uid uint32) (supervisor.ReloadReport, error)
 	// Bypass makes the supervisor a no-op for d; 0 ends that. uid is who asked.

@@ -51,7 +51,7 @@ func (s *server) record(w http.ResponseWriter, r *http.Request) {
 	}
 	l := s.lines(w)
 	f := supervisor.RecordFilter{Namespace: q.Get("namespace"), Pod: q.Get("pod"), Values: values}
-	_ = s.api.Record(r.Context(), f, func(ev *recording.Event, lost uint64) error { // it ends with the client
+	_ = s.api.Record(r.Context(), f, peerFrom(r.Context()).uid, func(ev *recording.Event, lost uint64) error { // it ends with the client
 		data, err := ev.Encode()
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ func (roleAPI) Explain(context.Context, string, string, string) ([]supervisor.Ex
 	return nil, supervisor.ErrNotExplained
 }
 
-func (roleAPI) Record(_ context.Context, _ supervisor.RecordFilter, each func(*recording.Event, uint64) error) error {
+func (roleAPI) Record(_ context.Context, _ supervisor.RecordFilter, _ uint32, each func(*recording.Event, uint64) error) error {
 	return each(&recording.Event{Name: "Synchronize"}, 0)
 }
 
