@@ -35,6 +35,13 @@ has "yes" below. ` + "`Unknown`" + ` is whatever only a newer NRI can set; it is
 |---|---|---|---|---|
 `
 
+// exampleRule is the rule of the documentation, as it stands in a list of rules.
+const exampleRule = `    - name: memory-limit
+      expression: >-
+        (!has(reply.adjust.linux.resources.memory.limit) || reply.adjust.linux.resources.memory.limit.value <= 1073741824) &&
+        reply.update.all(u, !has(u.linux.resources.memory.limit) || u.linux.resources.memory.limit.value <= 1073741824)
+`
+
 const permissionsRest = `
 Updates of containers need the field as an adjustment does. ` + "`permissions.update`" + ` says which containers they may name: ` + "`selected`" + ` (default), ` + "`own`" + `, the container of the event, or ` + "`none`" + `. That holds for replies
 to CreateContainer, UpdateContainer, StopContainer and Synchronize and for unsolicited updates. An update of another container is left out by itself, returned as failed where NRI has a way to, counted
@@ -49,9 +56,7 @@ any runtime; a plugin that asks for one is told so in the log.
   mounts: {sources: ["/opt/ml/**", tmpfs], destinations: ["/ml/*"]}
   devices: {paths: ["/dev/nvidia*"]}
   rules:
-    - name: memory-limit
-      expression: "!has(reply.adjust.linux.resources.memory.limit) || reply.adjust.linux.resources.memory.limit.value <= 1073741824"
-` + "```" + `
+` + exampleRule + "```" + `
 
 - An entry that is removed needs permission as one that is set. An empty list permits nothing.
 - In a glob, ` + "`*`" + ` is any run of characters and ` + "`?`" + ` is one. In a path that starts with /, ` + "`*`" + ` stays within one folder and ` + "`**`" + ` crosses folders.
@@ -59,7 +64,7 @@ any runtime; a plugin that asks for one is told so in the log.
 - Paths must say what they mean: where they are narrowed, one with ` + "`" + `..` + "`" + ` or ` + "`" + `//` + "`" + ` is forbidden, and without ` + "`" + `override` + "`" + ` no other spelling of a path hides what another plugin has mounted there. Links in the host's folders are followed by the runtime and not seen here: whoever can write below a source can point elsewhere.
 - With ` + "`sources`" + `, only bind mounts and mounts in memory (tmpfs, ramfs, mqueue, hugetlbfs) are permitted: the options of an overlay can show more than its source.
 - With ` + "`paths`" + `, rules for the device cgroup are forbidden, because they name no path. Which device a path stands for is not looked at: a rule can, by ` + "`major` and `minor`" + `.
-- ` + "`rules`" + ` are CEL over ` + "`reply`" + ` (NRI's CreateContainerResponse; other replies have no ` + "`adjust`" + `), ` + "`pod`" + ` and ` + "`container`" + `; all must be true. An error is no: a key that is missing, or a cost above 10,000 for one
+- ` + "`rules`" + ` are CEL over ` + "`reply`" + ` (NRI's CreateContainerResponse; other replies have no ` + "`adjust`" + `, and updates of containers are in ` + "`update`" + `), ` + "`pod`" + ` and ` + "`container`" + `; all must be true. An error is no: a key that is missing, or a cost above 10,000 for one
   and 50,000 for all. ` + "`check`" + ` warns of rules that can cost so much.
 
 Annotations, variables and mounts that are granted without being narrowed can mean more than they say: some runtimes act on annotations (` + "`" + `run.oci.*` + "`" + `, ` + "`" + `io.kubernetes.cri-o.*` + "`" + `), programs on variables
@@ -139,4 +144,25 @@ func TestThePageOfPermissionsIsGeneratedFromTheCode(t *testing.T) {
 	}
 	b.WriteString(permissionsRest)
 	compareGolden(t, filepath.Join("..", "docs", "permissions.md"), b.String())
+}
+
+// TestTheRuleOfTheDocumentationBoundsAdjustmentsAndUpdates: an update of a container can carry a limit as well.
+func TestTheRuleOfTheDocumentationBoundsAdjustmentsAndUpdates(t *testing.T) {
+	t.Parallel()
+	p := one(t, "permissions:\n    adjust: [memory]\n    rules:\n"+strings.ReplaceAll("\n"+exampleRule, "\n    ", "\n      ")[1:])
+	memory := func(limit int64) *api.LinuxResources {
+		return &api.LinuxResources{Memory: &api.LinuxMemory{Limit: api.Int64(limit)}}
+	}
+	for limit, want := range map[int64]string{1 << 30: "", 1<<30 + 1: "permissions.rules[memory-limit]"} {
+		adjustment := &api.ContainerAdjustment{Linux: &api.LinuxContainerAdjustment{Resources: memory(limit)}}
+		if got := denials(p, adjusting(adjustment)); got != want {
+			t.Errorf("adjusting to %d is denied by %q, want %q", limit, got, want)
+		}
+		if got := denials(p, updating(&api.ContainerUpdate{ContainerId: "c", Linux: &api.LinuxContainerUpdate{Resources: memory(limit)}})); got != want {
+			t.Errorf("updating to %d is denied by %q, want %q", limit, got, want)
+		}
+	}
+	if got := denials(p, adjusting(nil)); got != "" {
+		t.Errorf("nothing is denied by %q", got)
+	}
 }
