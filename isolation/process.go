@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -54,6 +55,22 @@ func startProcess(cmd *exec.Cmd, leaf *cgroupLeaf) (*process, error) {
 	return p, nil
 }
 
+// dumpsNoCore tells whether the process has a limit of no core dumps already. The stage sets it before it changes the user, and then a process
+// without CAP_SYS_RESOURCE cannot set the limits of its child any more.
+func dumpsNoCore(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if limits, ok := strings.CutPrefix(line, "Max core file size"); ok {
+			words := strings.Fields(limits)
+			return len(words) > 1 && words[0] == "0" && words[1] == "0"
+		}
+	}
+	return false
+}
+
 func (p *process) exec(cmd *exec.Cmd) error {
 	if err := closeOthersOnExec(); err != nil {
 		return err
@@ -70,7 +87,7 @@ func (p *process) exec(cmd *exec.Cmd) error {
 	p.pid, p.started = cmd.Process.Pid, time.Now()
 	// The limit cannot be set between fork and exec without changing our own, so the first instants of the program's
 	// life, in its loader, could still dump core.
-	if err := unix.Prlimit(p.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
+	if err := unix.Prlimit(p.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil && (!errors.Is(err, unix.EPERM) || !dumpsNoCore(p.pid)) {
 		_ = unix.Kill(-p.pid, unix.SIGKILL) // it is not reaped yet, so it exists
 		_ = cmd.Wait()                      // its status is of no interest
 		return fmt.Errorf("set limit of core dumps of process %d: %w", p.pid, err)
