@@ -45,7 +45,8 @@ node-problem-detector can run it; the first line is the summary.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) doctor.Report { return examine(ctx, at, root, wait) })
 			if err != nil {
-				return errors.Join(err, codeError{doctor.ExitUnknown})
+				writeError(cmd.ErrOrStderr(), err)
+				return codeError{doctor.ExitUnknown}
 			}
 			if err := out.show(cmd.OutOrStdout(), r, func(b *bytes.Buffer) { writeReport(b, r) }); err != nil {
 				return errors.Join(err, codeError{doctor.ExitUnknown})

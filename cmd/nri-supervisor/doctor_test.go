@@ -154,4 +154,8 @@ func TestDoctorEndsWhateverItFinds(t *testing.T) {
 	if _, err := inTime(ctx, time.Hour, forever); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("a look that is interrupted: %v", err)
 	}
+	var out, errOut strings.Builder
+	if code := run(ctx, []string{"doctor", "--root", root, "--socket", socket}, &out, &errOut); code != doctor.ExitUnknown || !strings.Contains(errOut.String(), "interrupted") {
+		t.Errorf("interrupted: exit code %d, stderr %q", code, errOut.String())
+	}
 }
