@@ -34,10 +34,15 @@ func TestARequiredPluginMustHaveSucceededForTheContainer(t *testing.T) {
 	}
 	cfg := loadWith(t, requiring("must"), [2]string{"a-other", sel("x")}, [2]string{"must", sel("x") + "  permissions: {env: {names: [M]}}\n"})
 	reply := fails
-	_, s := serve(t, cfg, makers{
+	f, s := serve(t, cfg, makers{
 		"a-other": one(setEnv("A", "1")),
 		"must":    one(&fakePlugin{create: func(r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) { return reply(r) }}),
 	})
+	for _, p := range f.s.Status().Plugins {
+		if p.FailsClosed != (p.Name == "must") {
+			t.Errorf("status of %s: containers are refused without it: %v", p.Name, p.FailsClosed)
+		}
+	}
 	for _, tt := range []struct {
 		name  string
 		reply func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error)

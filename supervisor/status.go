@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
@@ -63,6 +65,7 @@ type PluginStatus struct {
 	Problems     []string     `json:"problems,omitempty"` // of an invalid manifest
 	Stale        string       `json:"stale,omitempty"`    // why what runs is older than the manifest; empty: it is not
 	ManifestFile string       `json:"file,omitempty"`
+	FailsClosed  bool         `json:"failsClosed,omitempty"` // containers are refused while its work is missing: failurePolicy Fail, or requiredPlugins
 }
 
 // BreakerView is a circuit breaker.
@@ -144,6 +147,7 @@ func (s *Supervisor) Status() Status {
 			}
 		}
 		ps.Stale = h.stale(now.config)
+		ps.FailsClosed = h.policy().Fails(api.Event_CREATE_CONTAINER) || slices.Contains(now.config.Supervisor.RequiredPlugins, h.name)
 		sortReasons(ps.MissedBy)
 		out.Plugins = append(out.Plugins, ps)
 	}
@@ -151,7 +155,9 @@ func (s *Supervisor) Status() Status {
 		if now.byName[p.Name] != nil {
 			continue // its last good version is in force
 		}
-		out.Plugins = append(out.Plugins, s.invalidStatus(p, now.config))
+		ps := s.invalidStatus(p, now.config)
+		ps.FailsClosed = slices.Contains(now.config.Supervisor.RequiredPlugins, p.Name)
+		out.Plugins = append(out.Plugins, ps)
 	}
 	return out
 }

@@ -128,6 +128,9 @@ func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatu
 	} else {
 		f.line("state", fmt.Sprintf("%s for %s, since %s", p.State, since(now, p.Since), stamp(p.Since)))
 	}
+	if p.FailsClosed {
+		f.line("", "containers that need it are refused while it is not in service")
+	}
 	if waitsForRuntime(st, p) {
 		f.line("", "waits for the runtime: nri-supervisor status")
 	}

@@ -16,7 +16,7 @@ type Level string
 
 // The levels.
 const (
-	// Broken is a plugin that does not do its work, or a supervisor without a runtime.
+	// Broken is a plugin that does not do its work, also one that was switched off if containers are refused then, or a supervisor without a runtime.
 	Broken Level = "broken"
 	// Off is a plugin that an operator switched off.
 	Off Level = "off"
@@ -33,7 +33,7 @@ func (l Level) rank() int { return slices.Index([]Level{Broken, Off, Waiting, Fi
 type Judgement struct {
 	Plugin string `json:"plugin"`
 	Level  Level  `json:"level"`
-	// Why is the reason in one sentence; empty for a plugin in service.
+	// Why is the reason in a sentence, and what it means for containers in another; empty for a plugin in service.
 	Why string `json:"why,omitempty"`
 	// Since is when it became so, in milliseconds since 1970.
 	Since int64 `json:"since"`
@@ -77,6 +77,10 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 		j.Level, j.Why, j.Try = Waiting, "It is there and waits for the runtime.", ""
 	default:
 		j.Level, j.Why, j.Try = Waiting, "It is "+p.State+".", ""
+	}
+	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
+		j.Level = Broken
+		j.Why += " Containers that need it are refused."
 	}
 	return j
 }

@@ -111,6 +111,8 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 		{"invalid", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "invalid", "" }), statuspage.Broken, "Its manifest cannot be used."},
 		{"disabled", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "disabled", "disabled" }), statuspage.Off, "An operator disabled it."},
 		{"tripped", with(func(p *supervisor.PluginStatus) { p.Breaker.State = "forced_open" }), statuspage.Off, "An operator tripped its breaker."},
+		{"disabled and required", with(func(p *supervisor.PluginStatus) { p.State, p.FailsClosed = "disabled", true }), statuspage.Broken, "An operator disabled it. Containers that need it are refused."},
+		{"in service and required", with(func(p *supervisor.PluginStatus) { p.FailsClosed = true }), statuspage.Fine, ""},
 		{"starting", with(func(p *supervisor.PluginStatus) { p.State = "starting" }), statuspage.Waiting, "It is starting."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
