@@ -57,9 +57,11 @@ type pluginMetrics struct {
 // other is the combination of the rest.
 func other() combination { return combination{OtherSeries, OtherSeries, OtherSeries} }
 
-// Shares of the pool that one metric may take: the details of a plugin that sets many fields must not leave none for its failures.
+// Shares of the pool that one metric may take: the details of a plugin that sets many fields, or fails at every event in every way, must not leave none for the reasons why its work is missing.
 const (
 	mostFields  = 10
+	mostCalls   = 12
+	mostChanges = 6
 	mostDetails = 20
 )
 
@@ -82,11 +84,11 @@ func (m *metrics) plugin(name, team string) *pluginMetrics {
 		selected: decisions.WithLabelValues(name, decisionSelected), notSelected: decisions.WithLabelValues(name, decisionNotSelected),
 		matchErrors: decisions.WithLabelValues(name, decisionError),
 
-		calls: of("plugin_calls_total", 2, false, mostDetails, p), refusals: of("plugin_calls_refused_total", 1, false, mostDetails, p),
+		calls: of("plugin_calls_total", 2, false, mostCalls, p), refusals: of("plugin_calls_refused_total", 1, false, mostDetails, p),
 		fallbacks: of("fallbacks_total", 2, true, mostDetails, p), containers: of("containers_missed_total", 1, true, mostDetails, p),
-		transitions: of("breaker_transitions_total", 3, false, mostDetails, p), exits: of("plugin_exits_total", 1, false, mostDetails, p),
+		transitions: of("breaker_transitions_total", 3, false, mostChanges, p), exits: of("plugin_exits_total", 1, false, mostDetails, p),
 		adjustments: of("adjustments_total", 1, false, mostFields, p), denials: of("adjustments_denied_total", 1, false, mostFields, p),
-		conflicts: of("conflicts_total", 3, true, mostFields, p), changes: of("container_updates_total", 2, false, mostDetails, p),
+		conflicts: of("conflicts_total", 3, true, mostFields, p), changes: of("container_updates_total", 2, false, mostChanges, p),
 		missed: newSeries(p, mostDetails),
 	}
 	m.counters["plugin_starts_total"].WithLabelValues(name, startSuccess)
