@@ -31,11 +31,18 @@ func Strict(hide []string) Confinement {
 	return c
 }
 
+// halfOOMScore lets a plugin go before the supervisor and before most pods, whatever their sizes are.
+const halfOOMScore = maxOOMScore / 2
+
+// None is the profile that keeps a plugin from nothing. It has a cgroup all the same, where there are any, so that nothing of it survives its end.
+func None() Confinement {
+	return Confinement{Optional: []Part{PartCgroup}, Cgroup: true, OOMScore: halfOOMScore, Setuid: true}
+}
+
 // confined is what both have.
 func confined(hide []string) Confinement {
-	const half = maxOOMScore / 2 // whatever their sizes are, it goes before the supervisor and before most pods
 	return Confinement{
-		Cgroup: true, OOMScore: half, CutCapabilities: true, NoNewPrivs: true, Seccomp: true, Shield: true,
+		Cgroup: true, OOMScore: halfOOMScore, CutCapabilities: true, NoNewPrivs: true, Seccomp: true, Shield: true,
 		Hide: hide, PrivateTmp: privateTmp(), NoDevices: true, TrustFile: true,
 	}
 }

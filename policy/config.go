@@ -76,6 +76,10 @@ type Plugin struct {
 	NeverRoot bool
 	// NetworkWritten says that somebody chose sandbox.network; else it is the profile's.
 	NetworkWritten bool
+	// FileTrust says whether an executable that others can change is refused. The zero value refuses it.
+	FileTrust FileTrust
+	// ManifestDirs are the folders of the manifests, which no plugin may change. One that is relative is meant from the working directory.
+	ManifestDirs []string
 	// File and Line say where the manifest starts.
 	File string
 	Line int

@@ -46,12 +46,7 @@ func Load(o LoadOptions) (*Config, error) {
 	}
 	paths, missing := o.PluginPaths, Error
 	if paths == nil {
-		paths = slices.Clone(b.spec.PluginDirs)
-		for i, p := range paths {
-			if !filepath.IsAbs(p) && o.ConfigFile != "" {
-				paths[i] = filepath.Join(filepath.Dir(o.ConfigFile), p)
-			}
-		}
+		paths = b.manifestDirs()
 		if !b.supervisor.written("spec.pluginDirs") {
 			missing = Warning
 		}
@@ -74,6 +69,17 @@ func Load(o LoadOptions) (*Config, error) {
 		b.pluginFile(f)
 	}
 	return b.finish()
+}
+
+// manifestDirs are the configuration's pluginDirs, those that are relative taken from the folder of the configuration file.
+func (b *builder) manifestDirs() []string {
+	out := slices.Clone(b.spec.PluginDirs)
+	for i, p := range out {
+		if !filepath.IsAbs(p) && b.options.ConfigFile != "" {
+			out[i] = filepath.Join(filepath.Dir(b.options.ConfigFile), p)
+		}
+	}
+	return out
 }
 
 // listFiles expands folders. The result is sorted and holds each path once.

@@ -46,6 +46,7 @@ func (b *builder) buildPlugin(c *candidate) {
 	p.rules = d.compileRules("spec.permissions.rules", p.Spec.Permissions.Rules, &b.cel)
 	d.rejectUnsupported(unsupported(), "spec", p.Spec, defaultPluginSpec())
 	p.ProfileWritten, p.NetworkWritten = d.isWritten("spec.sandbox.profile"), d.isWritten("spec.sandbox.network")
+	p.FileTrust, p.ManifestDirs = b.spec.FileTrust, b.manifestDirs()
 	d.validateSandbox("spec", &p.Spec)
 	b.applyTeam(d, p)
 	d.validateProfile("spec", &p.Spec)

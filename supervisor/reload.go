@@ -230,13 +230,10 @@ func needRestart(a, b policy.SupervisorSpec) []string {
 
 // changeOf compares two versions of a plugin.
 func changeOf(was, is *policy.Plugin) (how change) {
-	process := func(p *policy.Plugin) any {
-		return []any{p.Index, p.Spec.Exec, p.Spec.Attach, p.Spec.Resources, p.Spec.Sandbox}
-	}
 	switch {
 	case was.Team != is.Team:
 		return changeWhole
-	case !reflect.DeepEqual(process(was), process(is)):
+	case !policy.SameProcess(was, is):
 		return changeProcess
 	case was.ConfigData() != is.ConfigData() || was.Events() != is.Events():
 		return changeConfig

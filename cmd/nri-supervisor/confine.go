@@ -9,31 +9,34 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
-// confinements turn manifests into what package isolation applies. docs/isolation.md explains each line.
+// confinements turn manifests into what package isolation applies. docs/isolation.md explains each line. What it has itself does not change while the service
+// runs; all else is the plugin's, so that policy.SameProcess sees each change of it.
 type confinements struct {
 	// hidden are the folders of runtimes' sockets and of our own.
 	hidden []string
-	// protected are the folders of manifests.
-	protected []string
-	// trustFiles is fileTrust: strict.
-	trustFiles bool
 	// root says that the supervisor is root, as the service is.
 	root bool
 }
 
 func newConfinements(spec *policy.SupervisorSpec) confinements {
-	c := confinements{trustFiles: spec.FileTrust == policy.TrustStrict, root: os.Geteuid() == 0, hidden: runtimeSockets()}
+	c := confinements{root: os.Geteuid() == 0, hidden: runtimeSockets()}
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
 		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
 			c.hidden = append(c.hidden, path)
 		}
 	}
-	for _, path := range spec.PluginDirs {
-		if path = filepath.Clean(path); filepath.IsAbs(path) && path != "/" {
-			c.protected = append(c.protected, path)
+	return c
+}
+
+// protected are the folders of manifests.
+func protected(p *policy.Plugin) []string {
+	var out []string
+	for _, path := range p.ManifestDirs {
+		if path, err := filepath.Abs(path); err == nil && path != "/" {
+			out = append(out, path)
 		}
 	}
-	return c
+	return out
 }
 
 // runtimeSockets are the usual folders and files in which container runtimes listen, and others that start whatever root asks them to, outside of a
@@ -62,11 +65,12 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	s := &p.Spec.Sandbox
 	switch s.Profile {
 	case policy.ProfileNone:
-		out = isolation.Confinement{Setuid: true, NoNetwork: s.Network == policy.NetworkNone}
+		out = isolation.None()
+		out.NoNetwork = s.Network == policy.NetworkNone
 	case policy.ProfileStandard:
 		out = isolation.Standard(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone
-		out.Protect = slices.Concat(out.Protect, c.protected, s.ReadOnlyPaths)
+		out.Protect = slices.Concat(out.Protect, protected(p), s.ReadOnlyPaths)
 	case policy.ProfileStrict:
 		out = isolation.Strict(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten
@@ -76,7 +80,7 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	if err := applyAccount(&out, p); err != nil {
 		return out, err
 	}
-	out.TrustFile = c.trustFiles
+	out.TrustFile = p.FileTrust != policy.TrustOff
 	if s.Profile == policy.ProfileNone {
 		return out, nil
 	}

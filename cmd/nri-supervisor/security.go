@@ -179,7 +179,7 @@ func perProcess(c *isolation.Confinement) string {
 	switch {
 	case c.NoFile > 0:
 		out = append(out, fmt.Sprintf("nofile %d", c.NoFile))
-	case len(c.Hide) > 0: // confined at all
+	default:
 		out = append(out, "nofile 1024, can be raised")
 	}
 	for _, l := range c.RLimits {

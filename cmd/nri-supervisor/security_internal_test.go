@@ -80,6 +80,10 @@ func TestWhatAManifestChangesIsAppliedOrThePluginDoesNotStart(t *testing.T) {
 		t.Errorf("who is not root has to have cgroups: optional %v", c.Optional)
 	}
 	asRoot = true
+	if c := of(func(p *policy.Plugin) { p.ProfileWritten, p.Spec.Sandbox.Profile = true, policy.ProfileNone }); !c.Cgroup || c.OOMScore == 0 ||
+		!slices.Equal(c.Optional, []isolation.Part{isolation.PartCgroup}) {
+		t.Errorf("none: something of it could survive, or outlive the supervisor in want of memory: %+v", c)
+	}
 	if c := of(func(p *policy.Plugin) { p.ProfileWritten = true }); len(c.Optional) != 0 {
 		t.Errorf("a written profile has optional parts: %v", c.Optional)
 	}
