@@ -69,7 +69,20 @@ func (c *cgroupLeaf) usage() uint64 {
 }
 
 // newLeaf makes the cgroup of an incarnation with its limits.
-func (t *cgroupTree) newLeaf(name string, l Limits) (_ *cgroupLeaf, err error) {
+func (t *cgroupTree) newLeaf(name string, l Limits) (*cgroupLeaf, error) {
+	leaf, err := t.tryNewLeaf(name, l)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return leaf, err
+	}
+	if restored, rerr := t.restore(); !restored || rerr != nil {
+		return nil, errors.Join(err, rerr)
+	}
+	return t.tryNewLeaf(name, l)
+}
+
+func (t *cgroupTree) tryNewLeaf(name string, l Limits) (_ *cgroupLeaf, err error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	for c, limit := range map[string]int64{"memory": l.Memory, "cpu": l.CPU, "pids": l.PIDs} {
 		if why := t.unlimited[c]; limit > 0 && why != nil {
 			return nil, fmt.Errorf("limit %s: %w", c, why)

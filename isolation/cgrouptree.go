@@ -2,8 +2,6 @@ package isolation
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,10 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
-	// treePrefix begins the name of each supervisor's cgroup. What follows is derived from its run directory.
+	// treePrefix begins the name of each supervisor's cgroup. What follows names its run directory.
 	treePrefix = "nri-supervisor-"
 	// supervisorLeaf is the cgroup that the supervisor moves itself into: on cgroup v2 a cgroup with processes cannot have
 	// children with limits, cgroups(7) "no internal processes".
@@ -28,7 +27,13 @@ func limitControllers() []string { return []string{"memory", "cpu", "pids"} }
 // cgroupTree is one supervisor's part of the cgroup hierarchies: a folder in the unified one (cgroup v2), and one in each v1
 // hierarchy whose controller the unified one lacks. Each plugin gets a leaf below it.
 type cgroupTree struct {
-	unified string
+	name string
+	// own and parent are where the supervisor was and where the tree is in the unified hierarchy, own1 where it is in those of v1 controllers.
+	own, parent string
+	own1        map[string]string
+	unified     string
+
+	mu sync.RWMutex // guards the rest, which changes when somebody removed the tree
 	// v2 are the controllers that leaves of the unified hierarchy have, v1 the folders of the others.
 	v2 []string
 	v1 map[string]string
@@ -151,15 +156,9 @@ func parseOwnCgroups(lines *bufio.Scanner) map[string]string {
 	return out
 }
 
-// treeName is the name of the cgroup of the supervisor with this run directory.
-func treeName(runDir string) string {
-	sum := sha256.Sum256([]byte(runDir))
-	return treePrefix + hex.EncodeToString(sum[:6])
-}
-
 // openCgroupTree makes the supervisor's cgroups. A tree that a killed supervisor with the same run directory left is emptied
 // first: only plugins are ever put into it.
-func openCgroupTree(runDir string) (*cgroupTree, error) {
+func openCgroupTree(name string) (*cgroupTree, error) {
 	own, v1, err := ownHierarchies()
 	if err != nil {
 		return nil, fmt.Errorf("find own cgroup: %w", err)
@@ -171,45 +170,75 @@ func openCgroupTree(runDir string) (*cgroupTree, error) {
 	if filepath.Base(own) == supervisorLeaf { // put there by DelegateSubgroup=supervisor of systemd
 		parent = filepath.Dir(own)
 	}
-	t := &cgroupTree{
-		unified: filepath.Join(parent, treeName(runDir)), v1: map[string]string{}, unlimited: map[string]error{},
-	}
-	for _, base := range append([]string{t.unified}, t.v1Bases(v1, runDir)...) {
+	t := &cgroupTree{name: name, own: own, parent: parent, own1: v1, unified: filepath.Join(parent, name)}
+	for _, base := range append([]string{t.unified}, t.v1Bases()...) {
 		if err := emptyTree(base); err != nil {
 			return nil, err
 		}
 	}
-	if err := os.Mkdir(t.unified, 0o755); err != nil { //nolint:gosec // cgroups are listed by everybody's tools
-		return nil, fmt.Errorf("make a cgroup: %w", err)
+	if err := t.make(); err != nil {
+		return nil, err
 	}
-	available := readWords(filepath.Join(parent, "cgroup.controllers"))
+	return t, nil
+}
+
+// make makes the folders, those of them that are not there, and finds out which controllers leaves can have.
+func (t *cgroupTree) make() error {
+	t.v2, t.v1, t.unlimited = nil, map[string]string{}, map[string]error{}
+	if err := makeCgroup(t.unified); err != nil {
+		return err
+	}
+	available := readWords(filepath.Join(t.parent, "cgroup.controllers"))
 	var wanted []string
 	for _, c := range limitControllers() {
 		switch {
 		case slices.Contains(available, c):
 			wanted = append(wanted, c)
-		case v1[c] != "":
-			dir := filepath.Join(v1[c], treeName(runDir))
-			if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as above
-				t.unlimited[c] = fmt.Errorf("make a cgroup: %w", err)
+		case t.own1[c] != "":
+			dir := filepath.Join(t.own1[c], t.name)
+			if err := makeCgroup(dir); err != nil {
+				t.unlimited[c] = err
 				continue
 			}
 			t.v1[c] = dir
 		default:
-			t.unlimited[c] = fmt.Errorf("the cgroup controller %s is neither in %s nor in a v1 hierarchy: with systemd, run the service with Delegate=yes", c, parent)
+			t.unlimited[c] = fmt.Errorf("the cgroup controller %s is neither in %s nor in a v1 hierarchy: with systemd, run the service with Delegate=yes", c, t.parent)
 		}
 	}
 	if len(wanted) > 0 {
-		t.enable(parent, own, wanted)
+		t.enable(wanted)
 	}
-	return t, nil
+	return nil
+}
+
+// restore makes again what somebody removed of the tree, and tells whether that was anything. systemd removes empty cgroups below a unit without Delegate=yes.
+func (t *cgroupTree) restore() (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	missing := false
+	for _, dir := range t.bases() {
+		_, err := os.Stat(dir)
+		missing = missing || errors.Is(err, fs.ErrNotExist)
+	}
+	if !missing {
+		return false, nil
+	}
+	return true, t.make()
+}
+
+// makeCgroup makes one, unless it is there.
+func makeCgroup(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // cgroups are listed by everybody's tools
+		return fmt.Errorf("make a cgroup: %w", err)
+	}
+	return nil
 }
 
 // v1Bases are the folders that a tree of this run directory may have left in v1 hierarchies.
-func (*cgroupTree) v1Bases(v1 map[string]string, runDir string) []string {
+func (t *cgroupTree) v1Bases() []string {
 	var out []string
 	for _, c := range limitControllers() {
-		if dir := filepath.Join(v1[c], treeName(runDir)); v1[c] != "" && !slices.Contains(out, dir) {
+		if dir := filepath.Join(t.own1[c], t.name); t.own1[c] != "" && !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -217,8 +246,8 @@ func (*cgroupTree) v1Bases(v1 map[string]string, runDir string) []string {
 }
 
 // enable makes controllers of the unified hierarchy available to leaves. It moves this process out of the way if it must.
-func (t *cgroupTree) enable(parent, own string, controllers []string) {
-	err := t.tryEnable(parent, own, controllers)
+func (t *cgroupTree) enable(controllers []string) {
+	err := t.tryEnable(controllers)
 	for _, c := range controllers {
 		if err != nil {
 			t.unlimited[c] = err
@@ -228,9 +257,9 @@ func (t *cgroupTree) enable(parent, own string, controllers []string) {
 	}
 }
 
-func (t *cgroupTree) tryEnable(parent, own string, controllers []string) error {
+func (t *cgroupTree) tryEnable(controllers []string) error {
 	var missing []string
-	active := readWords(filepath.Join(parent, "cgroup.subtree_control"))
+	active := readWords(filepath.Join(t.parent, "cgroup.subtree_control"))
 	for _, c := range controllers {
 		if !slices.Contains(active, c) {
 			missing = append(missing, "+"+c)
@@ -238,12 +267,12 @@ func (t *cgroupTree) tryEnable(parent, own string, controllers []string) error {
 	}
 	if len(missing) > 0 {
 		// The root has no cgroup.type, and no rule against processes.
-		if _, err := os.Stat(filepath.Join(parent, "cgroup.type")); err == nil && own == parent {
-			if err := moveAside(parent); err != nil {
+		if _, err := os.Stat(filepath.Join(t.parent, "cgroup.type")); err == nil && t.own == t.parent {
+			if err := moveAside(t.parent); err != nil {
 				return err
 			}
 		}
-		if err := writeCgroup(parent, "cgroup.subtree_control", strings.Join(missing, " ")); err != nil {
+		if err := writeCgroup(t.parent, "cgroup.subtree_control", strings.Join(missing, " ")); err != nil {
 			return err
 		}
 	}
@@ -263,8 +292,8 @@ func moveAside(parent string) error {
 		}
 	}
 	leaf := filepath.Join(parent, supervisorLeaf)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as above
-		return fmt.Errorf("make a cgroup: %w", err)
+	if err := makeCgroup(leaf); err != nil {
+		return err
 	}
 	return writeCgroup(leaf, "cgroup.procs", strconv.Itoa(os.Getpid()))
 }

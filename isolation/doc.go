@@ -6,7 +6,7 @@
 //     input, the NRI socket as descriptor 3 and no other inherited descriptor; killing the whole group; reaping;
 //   - its confinement: a cgroup of its own with its limits, made by [Host]; whatever else [Confinement] names is applied by the
 //     stage, our own executable, which becomes the plugin's process and is replaced by the plugin;
-//   - the guardian, a process of our own executable that kills the cgroups of a supervisor that died;
+//   - the guardians, two processes of our own executable that kill the cgroups of a supervisor that died;
 //   - its output: both pipes are drained for as long as the process lives, cut into lines, limited and sanitized;
 //   - the go-plugin client of a plugin that is built with the SDK (no go-plugin type leaves this package);
 //   - the runtime side of the plugin's NRI connection: registration, configuration, synchronization in parts, the events

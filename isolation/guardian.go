@@ -21,7 +21,10 @@ const (
 	// helperEnv marks the helpers.
 	helperEnv = "NRI_SUPERVISOR_HELPER"
 
-	// guardianRetry is the pause before a guardian that could not be started, or that somebody killed, is replaced.
+	// guardians is how many processes wait for the end of the supervisor, each for itself: one that is killed together with it, or is just being replaced,
+	// leaves the other.
+	guardians = 2
+	// guardianRetry is the least time between two starts of a guardian that somebody kills, or that cannot be started.
 	guardianRetry = time.Second
 	// guardianEnd bounds how long the guardian may take to remove the cgroups of a supervisor that ends in order.
 	guardianEnd = emptyWithin + time.Second
@@ -55,7 +58,7 @@ func runGuardian(bases []string, pipe io.Reader) int {
 	return 0
 }
 
-// guardian keeps one guardian process alive for as long as the supervisor.
+// guardian keeps one of the guardian processes alive for as long as the supervisor.
 type guardian struct {
 	helper    []string
 	bases     []string
@@ -68,24 +71,24 @@ type guardian struct {
 	pipe *os.File   // the end that only this process holds; nil: none runs
 }
 
-// awaitGuardian returns when no guardian of a former supervisor is at work any more: it would end the plugins of this one.
-func awaitGuardian(lockFile string) error {
-	lock, err := lockGuardian(lockFile)
+// awaitGuardians returns when no guardian of a former supervisor is at work any more: it would end the plugins of this one.
+func awaitGuardians(lockFile string) error {
+	lock, err := lockGuardian(lockFile, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	return lock.Close()
 }
 
-// lockGuardian takes the lock that each guardian holds for as long as it lives.
-func lockGuardian(lockFile string) (*os.File, error) {
+// lockGuardian takes the lock that all guardians share for as long as they live: like them, or for who waits for their end.
+func lockGuardian(lockFile string, how int) (*os.File, error) {
 	f, err := os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock of the guardian: %w", err)
 	}
 	deadline := time.Now().Add(guardianEnd)
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if err == nil {
 			return f, nil
 		}
@@ -96,7 +99,37 @@ func lockGuardian(lockFile string) (*os.File, error) {
 	}
 }
 
-// startGuardian starts the guardian and returns when it runs.
+// startGuardians starts all of them and returns when they run.
+func startGuardians(helper, bases []string, lockFile string, onProblem func(error)) ([]*guardian, error) {
+	var out []*guardian
+	for range guardians {
+		g, err := startGuardian(helper, bases, lockFile, onProblem)
+		if err != nil {
+			closeGuardians(out)
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// closeGuardians lets them do their work and end.
+func closeGuardians(all []*guardian) {
+	for _, g := range all {
+		close(g.stop)
+		g.closePipe()
+	}
+	deadline := time.After(guardianEnd)
+	for _, g := range all {
+		select {
+		case <-g.ended:
+		case <-deadline:
+			return
+		}
+	}
+}
+
+// startGuardian starts one and returns when it runs.
 func startGuardian(helper, bases []string, lockFile string, onProblem func(error)) (*guardian, error) {
 	if os.Getenv(helperEnv) != "" {
 		return nil, errHelper
@@ -114,7 +147,7 @@ func startGuardian(helper, bases []string, lockFile string, onProblem func(error
 }
 
 func (g *guardian) start() (*exec.Cmd, error) {
-	lock, err := lockGuardian(g.lockFile)
+	lock, err := lockGuardian(g.lockFile, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +171,11 @@ func (g *guardian) start() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// keep replaces a guardian that ended although its supervisor lives.
+// keep replaces a guardian that ended although its supervisor lives: at once, unless that happens again and again.
 func (g *guardian) keep(cmd *exec.Cmd) {
 	defer close(g.ended)
+	next := time.NewTimer(guardianRetry)
+	defer next.Stop()
 	for {
 		err := cmd.Wait()
 		select {
@@ -148,16 +183,22 @@ func (g *guardian) keep(cmd *exec.Cmd) {
 			return
 		default:
 		}
-		g.onProblem(errors.Join(errors.New("the guardian, which ends the plugins of a supervisor that is killed, ended itself and is replaced"), err))
+		g.onProblem(errors.Join(errors.New("a guardian, which ends the plugins of a supervisor that is killed, ended itself and is replaced"), err))
 		g.closePipe()
 		for cmd = nil; cmd == nil; {
 			select {
 			case <-g.stop:
 				return
-			case <-time.After(guardianRetry):
+			case <-next.C:
 			}
+			next.Reset(guardianRetry)
 			if cmd, err = g.start(); err != nil {
 				g.onProblem(err)
+			}
+			select {
+			case <-g.stop:
+				g.closePipe() // the supervisor ended meanwhile, and closed only the former one
+			default:
 			}
 		}
 	}
@@ -169,16 +210,6 @@ func (g *guardian) closePipe() {
 	if g.pipe != nil {
 		_ = g.pipe.Close() // nothing is written
 		g.pipe = nil
-	}
-}
-
-// close lets the guardian do its work and end.
-func (g *guardian) close() {
-	close(g.stop)
-	g.closePipe()
-	select {
-	case <-g.ended:
-	case <-time.After(guardianEnd):
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ type HostOptions struct {
 	OnProblem func(error)
 }
 
-// Host is what the incarnations of one supervisor share: their part of the cgroup hierarchies, and the guardian that kills
+// Host is what the incarnations of one supervisor share: their part of the cgroup hierarchies, and the guardians that kill
 // what is in it when the supervisor dies. It is safe for concurrent use.
 type Host struct {
 	runDir  string
@@ -35,14 +36,14 @@ type Host struct {
 	lock    *os.File
 	tree    *cgroupTree // nil: there is none, because of treeErr
 	treeErr error
-	guard   *guardian
+	guards  []*guardian
 	users   ownUserTable
 
 	closeOnce sync.Once
 }
 
 // OpenHost takes possession of the run directory, removes what a killed supervisor left of its plugins (processes, cgroups,
-// directories), and starts the guardian. A host without usable cgroups is no error: Host.Cgroups says why, and what needs them
+// directories), and starts the guardians. A host without usable cgroups is no error: Host.Cgroups says why, and what needs them
 // does not start.
 func OpenHost(o HostOptions) (*Host, error) {
 	if !filepath.IsAbs(o.RunDir) || len(o.Helper) == 0 {
@@ -59,14 +60,18 @@ func OpenHost(o HostOptions) (*Host, error) {
 		return nil, err
 	}
 	guardianLock := filepath.Join(o.RunDir, "guardian.lock")
-	if err := errors.Join(closeOthersOnExec(), awaitGuardian(guardianLock)); err != nil {
+	if err := errors.Join(closeOthersOnExec(), awaitGuardians(guardianLock)); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	h := &Host{runDir: o.RunDir, helper: o.Helper, lock: lock}
-	h.sweepRecorded()
-	if h.tree, h.treeErr = openCgroupTree(o.RunDir); h.treeErr == nil {
-		if h.guard, err = startGuardian(o.Helper, h.tree.bases(), guardianLock, o.OnProblem); err != nil {
-			h.treeErr = fmt.Errorf("start the guardian: %w", err)
+	name, err := treeName(lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	h.sweepRecorded(name)
+	if h.tree, h.treeErr = openCgroupTree(name); h.treeErr == nil {
+		if h.guards, err = startGuardians(o.Helper, h.tree.bases(), guardianLock, o.OnProblem); err != nil {
+			h.treeErr = fmt.Errorf("start a guardian: %w", err)
 			h.tree = nil
 		} else if err := os.WriteFile(h.record(), []byte(strings.Join(h.tree.bases(), "\n")), 0o600); err != nil {
 			o.OnProblem(err)
@@ -81,11 +86,11 @@ func OpenHost(o HostOptions) (*Host, error) {
 // Cgroups is nil if each plugin gets a cgroup of its own, else it says why there are none.
 func (h *Host) Cgroups() error { return h.treeErr }
 
-// Close ends the guardian, and with it whatever is left of the plugins. All incarnations should be done.
+// Close ends the guardians, and with it whatever is left of the plugins. All incarnations should be done.
 func (h *Host) Close() {
 	h.closeOnce.Do(func() {
-		if h.guard != nil {
-			h.guard.close()
+		if h.guards != nil {
+			closeGuardians(h.guards)
 			_ = os.Remove(h.record()) // an old record is harmless
 		}
 		_ = h.lock.Close() // a folder
@@ -95,12 +100,25 @@ func (h *Host) Close() {
 func (h *Host) record() string { return filepath.Join(h.runDir, treeRecord) }
 
 // sweepRecorded empties the cgroups of the last supervisor, which may have been started in another cgroup than this one.
-func (h *Host) sweepRecorded() {
+func (h *Host) sweepRecorded(name string) {
 	for _, base := range readWords(h.record()) {
-		if filepath.IsAbs(base) && filepath.Base(base) == treeName(h.runDir) {
+		if filepath.IsAbs(base) && filepath.Base(base) == name {
 			_ = emptyTree(base) // the hierarchy may not be mounted any more
 		}
 	}
+}
+
+// treeName is the name of the cgroup of the supervisor that holds the run directory. It names the directory itself: in another mount namespace another one has the same path.
+func treeName(runDir *os.File) (string, error) {
+	info, err := runDir.Stat()
+	if err != nil {
+		return "", fmt.Errorf("identify run directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("identify run directory %q: it has no inode", runDir.Name())
+	}
+	return fmt.Sprintf("%s%x-%x", treePrefix, st.Dev, st.Ino), nil
 }
 
 // sweepPlugins removes the directories of dead incarnations.

@@ -21,7 +21,7 @@ func TestAnotherProcessIsNeededWhereTheOldOneHasAnotherConfinement(t *testing.T)
 	}{
 		"nothing":                   {supervisorYAML, manifest, true},
 		"another timeout":           {supervisorYAML, manifest + "\ntimeouts: {default: 100ms}", true},
-		"another selector":          {supervisorYAML, manifest + "\nselector: {namespaces: {names: [a]}}", true},
+		"another selector":          {supervisorYAML, manifest + "\nselector: {namespaces: {include: [a]}}", true},
 		"a team that is never root": {strict, manifest, false},
 		"files of others trusted":   {supervisorYAML + "  fileTrust: \"off\"\n", manifest, false},
 		"other folders":             {supervisorYAML + "  pluginDirs: [/srv/plugins]\n", manifest, false},

@@ -43,7 +43,7 @@ func (p *Process) Zombies() []int {
 	return out
 }
 
-// Children returns the supervisor's living children, but for its guardian.
+// Children returns the supervisor's living children, but for its guardians.
 func (p *Process) Children() []int {
 	p.tb.Helper()
 	var out []int

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func TestTheSupervisorMakesRoomInACgroupThatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	sup, orphan := startSupervisorIn(t, dir, f)
+	sup, orphan := startSupervisorIn(t, dir, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())})
 	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", sup.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
