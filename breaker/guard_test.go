@@ -80,7 +80,7 @@ func TestSnapshot(t *testing.T) {
 			want := breaker.Snapshot{
 				State: breaker.StateOpen, Since: at, Cause: breaker.CauseConsecutiveFailures, Automatic: breaker.StateOpen,
 				OpenUntil: at.Add(5 * time.Second), OpenDuration: 5 * time.Second,
-				Good: 1, Bad: 2, Slow: 2, ConsecutiveFailures: 2, Busy: true,
+				Good: 1, Bad: 2, Slow: 2, ConsecutiveFailures: 2, Busy: true, NeedsCall: true,
 				Quarantined: []breaker.QuarantinedPod{{Pod: "p", Until: at.Add(10 * time.Minute), Strikes: 1}},
 				LaneTokens:  300 * time.Millisecond, LaneTotal: 2 * time.Second, OpenTotal: 3 * time.Second,
 			}

@@ -18,6 +18,11 @@ type Snapshot struct {
 	OpenUntil time.Time
 	// AwaitsStart is set when the process is down: open until Started.
 	AwaitsStart bool
+	// Probing is set while the probe of the half-open state has no verdict yet.
+	Probing bool
+	// NeedsCall is set when only a good call can close the breaker, NeedsFast when
+	// that call must not be slow either. Both are false while it is closed.
+	NeedsCall, NeedsFast bool
 	// OpenDuration is how long the latest opening was meant to last; zero when
 	// it never opened.
 	OpenDuration time.Duration
@@ -65,6 +70,9 @@ func (g *Guard) Snapshot() Snapshot {
 		Cause:               g.cause,
 		Automatic:           c.state,
 		AwaitsStart:         c.state == StateOpen && c.down,
+		Probing:             g.probe != nil,
+		NeedsCall:           c.needsCall && c.state != StateClosed,
+		NeedsFast:           c.needsFast && c.state != StateClosed,
 		OpenDuration:        c.openFor,
 		Good:                sum.good,
 		Bad:                 sum.bad,

@@ -78,8 +78,10 @@ func (s *Supervisor) unmet(o store.Observed, u unmetRequirement) error {
 	if h := s.plan().byName[u.plugin]; h != nil {
 		team, owner = h.policy().Team, h.owner()
 		h.met.fallback(actionFail, reasonRequired)
+		h.refusals.add(reasonRequired)
 	} else {
 		s.metrics.unmet()
+		s.unhosted.Add(1)
 	}
 	plugin, why := oneLine(u.plugin), oneLine(u.why)
 	s.emit(Unmet{Plugin: plugin, Team: team, Namespace: name.namespace, Pod: name.pod, Container: name.container, By: u.by, Why: why})

@@ -48,6 +48,7 @@ func (s *Supervisor) fallback(h *host, e api.Event, pod *api.PodSandbox, name na
 	if action == actionIgnore {
 		return nil
 	}
+	h.refusals.add(reason)
 	return fmt.Errorf("nri-supervisor: plugin %q%s is required by %s and did not do its work: %s%s (circuit breaker %s)",
 		h.name, h.owner(), cmp.Or(required, "its failurePolicy Fail"), reason, suffix(detail), h.guard.State())
 }
@@ -79,6 +80,7 @@ func (s *Supervisor) rejection(h *host, e api.Event, pod *api.PodSandbox, name n
 	if !honoured {
 		return nil
 	}
+	h.refusals.add(breaker.OutcomeRejected.String())
 	return fmt.Errorf("nri-supervisor: plugin %q%s refuses this container: %s", h.name, h.owner(), oneLine(reason))
 }
 

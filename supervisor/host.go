@@ -31,6 +31,8 @@ type host struct {
 	backlog    backlog // of its unsolicited updates
 	pace       pace    // likewise
 	latency    latency // of its calls, for the status page
+	failures   failures
+	refusals   refusals
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once

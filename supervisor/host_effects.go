@@ -37,6 +37,13 @@ func (h *host) carryOut(e plugin.Effect) {
 		h.arm(e)
 	case plugin.Verdict:
 		if c := h.calls[e.ID]; c != nil {
+			switch e.Outcome.Verdict() { // before the guard counts it, so that what opens the breaker is known then
+			case breaker.VerdictBad:
+				h.failed(c, e.Outcome.String(), c.detail(e.Outcome))
+			case breaker.VerdictGood:
+				h.failures.ok()
+			case breaker.VerdictExcluded:
+			}
 			c.ticket.End(e.Outcome)
 			if e.Outcome.Verdict() == breaker.VerdictBad {
 				h.keepQuarantine()
@@ -45,6 +52,7 @@ func (h *host) carryOut(e plugin.Effect) {
 	case plugin.Back:
 		h.back(e)
 	case plugin.GuardHung:
+		h.failed(h.flying(), breaker.CauseHung.String(), "")
 		h.guard.Hung(e.PodKey)
 		h.keepQuarantine()
 	case plugin.GuardExited:
@@ -151,8 +159,8 @@ func (h *host) answer(e plugin.Answer) {
 			h.latency.add(time.Now(), res.took, reasonOf(e.Result) != "")
 		}
 	}
-	if e.Result.Outcome == breaker.OutcomeTimeout || e.Result.Outcome == breaker.OutcomeBudget {
-		res.detail = "no answer in " + c.limit.Round(time.Millisecond).String()
+	if e.Result.Delivered {
+		res.detail = c.detail(e.Result.Outcome)
 	}
 	if e.Result.Refused != breaker.ReasonNone {
 		h.met.refused(e.Result.Refused)
@@ -176,6 +184,18 @@ func (h *host) answer(e plugin.Answer) {
 	c.given.Store(true)
 	if flying, ok := h.machine.Flying(); !ok || flying != e.ID {
 		delete(h.calls, e.ID) // else Back ends it
+	}
+}
+
+// detail says more about an outcome of the call; empty: there is nothing to say.
+func (c *call) detail(o breaker.Outcome) string {
+	switch {
+	case o == breaker.OutcomeTimeout || o == breaker.OutcomeBudget:
+		return "no answer in " + c.limit.Round(time.Millisecond).String()
+	case o == c.result.outcome:
+		return c.result.detail
+	default:
+		return ""
 	}
 }
 
@@ -213,6 +233,7 @@ func (h *host) phaseChanged(e plugin.PhaseChanged) {
 // transition is told by the guard, on whatever goroutine caused it.
 func (h *host) transition(t breaker.Transition) {
 	h.met.transition(t)
+	h.failures.moved(t)
 	h.sup.emit(BreakerChanged{Plugin: h.name, Team: h.policy().Team, Transition: t})
 	switch t.To {
 	case breaker.StateOpen:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
@@ -150,11 +151,16 @@ func (h *host) exited(r *running) {
 	close(r.ended)
 	x := r.inst.Exit()
 	rec := ExitRecord{PID: r.inst.PID(), Reason: x.Reason, Detail: x.Detail, Output: x.Output, At: x.At}
-	if ref, ev, _, ok := h.machine.InFlight(); ok && r.inc == h.machine.Incarnation() {
-		rec.InFlight = ev.PrettyName() + " " + ref.Pod + "/" + ref.Container
+	var during *call
+	if r.inc == h.machine.Incarnation() {
+		during = h.flying()
 	}
+	rec.InFlight = during.String()
 	h.remember(rec)
 	h.met.exited(x.Reason)
+	if x.Reason != "stopped" && !h.told {
+		h.failed(during, x.Reason, x.Detail)
+	}
 	if x.Reason != "stopped" && !h.told {
 		h.lastErr = x.Detail
 		if n := len(x.Output); n > 0 {
@@ -165,6 +171,19 @@ func (h *host) exited(r *running) {
 	h.sup.emit(PluginExited{Plugin: h.name, Team: h.policy().Team, PID: r.inst.PID(), Exit: x})
 	delete(h.runs, r.inc)
 	h.publish()
+}
+
+// String says which event the call is, of what, and by which ids the runtime knows that; empty for nil.
+func (c *call) String() string {
+	if c == nil {
+		return ""
+	}
+	out, ids := c.req.Event.PrettyName()+" of "+c.name.namespace+"/"+c.name.pod, "pod "+c.req.Ref.Pod
+	if c.req.Ref.Container != "" {
+		out += "/" + c.name.container
+		ids = "container " + c.req.Ref.Container + ", " + ids
+	}
+	return out + " (" + ids + ")"
 }
 
 func (h *host) remember(r ExitRecord) {
@@ -224,7 +243,10 @@ func (h *host) watchHealth(r *running) {
 		}
 		failed++
 		if failed >= spec.FailureThreshold {
-			h.box.put(message{in: plugin.HealthFailed{Inc: r.inc}, fn: func() { h.lastErr, h.told = "health: "+err.Error(), true }})
+			h.box.put(message{in: plugin.HealthFailed{Inc: r.inc}, fn: func() {
+				h.lastErr, h.told = "health: "+err.Error(), true
+				h.failed(nil, breaker.CauseHealth.String(), err.Error())
+			}})
 			failed = 0
 		}
 	}

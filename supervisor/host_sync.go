@@ -175,8 +175,16 @@ func (h *host) syncFailed(e plugin.Synchronize, err error, told []*api.Container
 	h.sup.emit(PluginSyncFailed{Plugin: h.name, Team: h.policy().Team, Err: text})
 	_, refused := errors.AsType[refusedError](err)
 	refused = refused && e.Again
-	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: refused}, fn: func() { h.lastErr, h.told = text, !refused }})
+	h.box.put(message{in: plugin.SyncFailed{Inc: e.Inc, Sync: e.Sync, Refused: refused}, fn: func() {
+		h.lastErr, h.told = text, !refused
+		if !refused {
+			h.failed(nil, failedSynchronize, text)
+		}
+	}})
 }
+
+// failedSynchronize is the reason of a Failure to configure or synchronize the plugin.
+const failedSynchronize = "synchronize"
 
 // refusedError is a plugin's own no to a configuration: it has answered, and goes on with what it had.
 type refusedError struct{ error }

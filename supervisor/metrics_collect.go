@@ -33,7 +33,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter("audit_lines_total", float64(lines.Written), auditWritten)
 	counter("audit_lines_total", float64(lines.Lost), auditLost)
 	gauge("bypass", oneIf(c.s.bypassed()))
-	hosts := c.s.plan().hosts
+	plan, told := c.s.plan(), map[string]bool{}
+	for _, p := range plan.config.Invalid { // nothing of it is selected, but alerts on it need its team
+		if p.Name != "" && plan.byName[p.Name] == nil && !told[p.Name] {
+			told[p.Name] = true
+			gauge("selected_containers", 0, p.Name, limitLabel(p.Team))
+		}
+	}
+	hosts := plan.hosts
 	missed, selected := c.missed(hosts), c.s.store.SelectedCounts()
 	for _, h := range hosts {
 		name, team := h.name, h.policy().Team

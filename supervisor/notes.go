@@ -76,6 +76,7 @@ func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name na
 	switch {
 	case r.Withheld():
 		d.Action = journal.ActionWithheld
+		d.Reason, d.Detail = h.notTold(ref)
 	case r.Refused == breaker.ReasonMatchError:
 		d.Match = journal.MatchError
 	case r.Delivered:
@@ -90,6 +91,20 @@ func (h *host) decision(e api.Event, ref store.Ref, pod *api.PodSandbox, name na
 		}
 	}
 	return d
+}
+
+// notTold says why the plugin is not told of an event: the reason for which its work was missed before, as far as it is recorded, and the same for people.
+func (h *host) notTold(ref store.Ref) (reason, detail string) {
+	what := "container"
+	if ref.IsPod() {
+		what = "pod"
+	}
+	for _, w := range h.sup.store.Work(ref) {
+		if w.Plugin == h.name && w.Missed {
+			return w.Reason, "it does not know this " + what + ", because of " + w.Reason + " when that was created"
+		}
+	}
+	return "", "it was never told of this " + what
 }
 
 // eventUnsolicited is how the journal names an update that is no reply: NRI's name of the request.

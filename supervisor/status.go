@@ -12,15 +12,19 @@ import (
 
 // Status is what there is to see of a running supervisor. It is what `status -o json` prints.
 type Status struct {
-	Version  string         `json:"version"`
-	Started  time.Time      `json:"started"`
-	Runtime  RuntimeStatus  `json:"runtime"`
-	Bypass   *time.Time     `json:"bypassUntil,omitempty"`
-	Config   ConfigStatus   `json:"config"`
-	Pods     int            `json:"pods"`
-	Ctrs     int            `json:"containers"`
-	Plugins  []PluginStatus `json:"plugins"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Version string         `json:"version"`
+	Started time.Time      `json:"started"`
+	Runtime RuntimeStatus  `json:"runtime"`
+	Bypass  *time.Time     `json:"bypassUntil,omitempty"`
+	Config  ConfigStatus   `json:"config"`
+	Pods    int            `json:"pods"`
+	Ctrs    int            `json:"containers"`
+	Plugins []PluginStatus `json:"plugins"`
+	// Refused counts the requests of the runtime that failed for a plugin's sake since the supervisor was started, RefusedUnhosted those of them that name a plugin which is required and not
+	// hosted, or that have a wrong annotation about required plugins. The kubelet tries again, so one container may count often.
+	Refused         int      `json:"refused"`
+	RefusedUnhosted int      `json:"refusedUnhosted,omitempty"`
+	Warnings        []string `json:"warnings,omitempty"`
 }
 
 // RuntimeStatus is the connection to the runtime.
@@ -58,6 +62,9 @@ type PluginStatus struct {
 	Breaker      BreakerView  `json:"breaker"`
 	Missed       int          `json:"missed"`
 	MissedBy     []ReasonSum  `json:"missedBy,omitempty"` // by reason
+	Refused      int          `json:"refused"`            // requests that failed for its sake since the supervisor was started
+	RefusedBy    []ReasonSum  `json:"refusedBy,omitempty"`
+	RefusedAt    time.Time    `json:"refusedAt,omitzero"` // the last of them
 	LaneSeconds  float64      `json:"laneSeconds"`
 	Quarantined  []string     `json:"quarantinedPods,omitempty"`
 	LastError    string       `json:"lastError,omitempty"`
@@ -66,14 +73,6 @@ type PluginStatus struct {
 	Stale        string       `json:"stale,omitempty"`    // why what runs is older than the manifest; empty: it is not
 	ManifestFile string       `json:"file,omitempty"`
 	FailsClosed  bool         `json:"failsClosed,omitempty"` // containers are refused while its work is missing: failurePolicy Fail, or requiredPlugins
-}
-
-// BreakerView is a circuit breaker.
-type BreakerView struct {
-	State     string     `json:"state"`
-	Cause     string     `json:"cause,omitempty"`
-	Since     time.Time  `json:"since"`
-	OpenUntil *time.Time `json:"openUntil,omitempty"`
 }
 
 // ReasonSum counts by reason.
@@ -95,6 +94,7 @@ type hostView struct {
 	identity *Identity
 	exits    []ExitRecord
 	lastErr  string
+	inPlace  bool     // it has health checks
 	measured Measured // the incarnation in service or on the way there; nil: there is none that says
 }
 
@@ -108,6 +108,7 @@ func (h *host) publish() {
 		id := r.inst.Identity()
 		v.identity = &id
 		v.measured, _ = r.inst.(Measured)
+		v.inPlace = r.inst.InPlace()
 	}
 	h.view.Store(v)
 }
@@ -149,6 +150,7 @@ func (s *Supervisor) Status() Status {
 		ps.Stale = h.stale(now.config)
 		ps.FailsClosed = h.policy().Fails(api.Event_CREATE_CONTAINER) || slices.Contains(now.config.Supervisor.RequiredPlugins, h.name)
 		sortReasons(ps.MissedBy)
+		out.Refused += ps.Refused
 		out.Plugins = append(out.Plugins, ps)
 	}
 	for _, p := range now.config.Invalid {
@@ -159,6 +161,8 @@ func (s *Supervisor) Status() Status {
 		ps.FailsClosed = slices.Contains(now.config.Supervisor.RequiredPlugins, p.Name)
 		out.Plugins = append(out.Plugins, ps)
 	}
+	out.RefusedUnhosted = int(s.unhosted.Load())
+	out.Refused += out.RefusedUnhosted
 	return out
 }
 
@@ -174,6 +178,8 @@ func (h *host) status() PluginStatus {
 	} else {
 		ps.Breaker.Cause = g.Cause.String()
 	}
+	ps.Refused, ps.RefusedBy, ps.RefusedAt = h.refusals.sum()
+	ps.Breaker.WaitsFor, ps.Breaker.Opening = waitsFor(g, v.inPlace), h.failures.latest()
 	if !g.OpenUntil.IsZero() {
 		ps.Breaker.OpenUntil = &g.OpenUntil
 	}

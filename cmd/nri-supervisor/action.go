@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -72,7 +71,7 @@ func newPluginAction(a pluginAction) *cobra.Command {
 				return asked(err)
 			}
 			after := look()
-			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { b.WriteString(clean(a.confirm(reply.Plugin, before, after)) + "\n") })
+			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { b.WriteString(clean(a.confirm(reply.Plugin, before, after)) + "\n") })
 		},
 	}
 	at.add(cmd)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -47,7 +46,7 @@ done is recorded as missed, with reason bypass.`,
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { writeBypass(b, before, reply) })
+			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { writeBypass(b, before, reply) })
 		},
 	}
 	cmd.Flags().StringVar(&f.duration, "for", "", "how long, such as 10m or 1h30m; at most 24h")
@@ -84,7 +83,7 @@ func (f *bypassFlags) parse() (time.Duration, error) {
 
 // writeBypass confirms. A bypass of a moment can be over before the reply was made: reply.Until is nil then, too. before is the status before, since right after a bypass
 // every plugin is told the state, and is out of service for that moment; nil when it is not known.
-func writeBypass(b *bytes.Buffer, before *supervisor.Status, reply admin.BypassReply) {
+func writeBypass(b *paper, before *supervisor.Status, reply admin.BypassReply) {
 	if reply.Until == nil && before == nil {
 		b.WriteString("bypass is off\n")
 		return

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"testing"
@@ -45,11 +44,11 @@ func TestTheEndOfABypassSaysHowManyPluginsAreNotInService(t *testing.T) {
 	t.Parallel()
 	for want, st := range map[string]supervisor.Status{
 		"bypass is off: plugins are called\n":                                                       wellBehaved(fakeNow()),
-		"bypass is off: plugins are called, but 5 of 6 are not in service: nri-supervisor status\n": troubled(fakeNow()),
+		"bypass is off: plugins are called, but 6 of 7 are not in service: nri-supervisor status\n": troubled(fakeNow()),
 	} {
 		until := fakeNow()
 		st.Bypass = &until
-		var b bytes.Buffer
+		b := paper{width: usualWidth}
 		if writeBypass(&b, &st, admin.BypassReply{}); b.String() != want {
 			t.Errorf("got %q, want %q", b.String(), want)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +78,7 @@ func (f *checkFlags) check(stdout, stderr io.Writer, config string, args []strin
 		return err
 	}
 	report := newCheckReport(config, cfg, problems)
-	err = f.output.show(stdout, report, func(b *bytes.Buffer) {
+	err = f.output.show(stdout, report, func(b *paper) {
 		for _, p := range problems {
 			writeProblem(b, p)
 		}
@@ -136,11 +135,12 @@ func (r checkReport) summary() string {
 }
 
 // writeProblem writes a problem on a line of its own. A remedy may be text to paste: its further lines are indented.
-func writeProblem(b *bytes.Buffer, p policy.Problem) {
+func writeProblem(b *paper, p policy.Problem) {
 	for i, line := range strings.Split(strings.TrimRight(p.Error(), "\n"), "\n") {
-		if i > 0 {
-			b.WriteString("    ")
+		if i == 0 {
+			hang(b, "", noteIndent, line)
+			continue
 		}
-		b.WriteString(clean(line) + "\n")
+		evidence(b, "    ", line)
 	}
 }

@@ -201,7 +201,7 @@ func TestCheckSaysWhenItUsesTheBuiltInDefaults(t *testing.T) {
 
 func TestCheckIndentsARemedyToPasteAndEscapesWhatActsOnATerminal(t *testing.T) {
 	t.Parallel()
-	var b bytes.Buffer
+	b := paper{width: usualWidth}
 	writeProblem(&b, policy.Problem{File: "x.yaml", Line: 3, Field: "spec", Message: "\x1b[31m is wrong", Remedy: "write\nspec:\n  a: 1\n"})
 	if want := "x.yaml:3: spec: \\x1b[31m is wrong; write\n    spec:\n      a: 1\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +126,10 @@ func (f *demoFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := f.output.show(stdout, result, func(b *bytes.Buffer) { writeDemo(b, result) }); err != nil {
+	if err := f.output.show(stdout, result, func(b *paper) {
+		b.width = usualWidth // its tables are as wide as that, wherever they go
+		writeDemo(b, result)
+	}); err != nil {
 		return err
 	}
 	return result.verdict()

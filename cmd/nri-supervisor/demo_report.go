@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,7 @@ import (
 )
 
 // writeDemo writes the result for people.
-func writeDemo(b *bytes.Buffer, r *demoResult) {
+func writeDemo(b *paper, r *demoResult) {
 	b.WriteByte('\n')
 	rows := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	row := func(cells ...any) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ node-problem-detector can run it; the first line is the summary.`,
 				writeError(cmd.ErrOrStderr(), err)
 				return codeError{doctor.ExitUnknown}
 			}
-			if err := out.show(cmd.OutOrStdout(), r, func(b *bytes.Buffer) { writeReport(b, r) }); err != nil {
+			if err := out.show(cmd.OutOrStdout(), r, func(b *paper) { writeReport(b, r) }); err != nil {
 				return errors.Join(err, codeError{doctor.ExitUnknown})
 			}
 			return codeError{r.ExitCode()}
@@ -179,7 +178,7 @@ func askLive(ctx context.Context, socket string, wait time.Duration) doctor.Live
 }
 
 // writeReport is the report for people.
-func writeReport(b *bytes.Buffer, r doctor.Report) {
+func writeReport(b *paper, r doctor.Report) {
 	b.WriteString(r.Summary() + "\n\n")
 	for _, f := range r.Findings {
 		wrap(b, fmt.Sprintf("%-8s %-12s ", f.Result, f.Check), f.What)

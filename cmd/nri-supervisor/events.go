@@ -95,14 +95,16 @@ func (f *eventsFlags) check() error {
 // printDecision writes one decision as a line.
 func printDecision(w io.Writer, d journal.Decision, out format) error {
 	if out == formatTable {
-		return write(w, []byte(clean(decisionLine(d))+"\n"))
+		b := paperFor(w)
+		hang(b, "", noteIndent, decisionLine(d))
+		return write(w, b.Bytes())
 	}
 	return out.showLine(w, d)
 }
 
 // decisionLine is one decision for people: the time, whose it is, what it is about, what came of it, and why.
 func decisionLine(d journal.Decision) string {
-	parts := []string{d.Time.UTC().Format(time.TimeOnly)}
+	parts := []string{stamp(d.Time)}
 	if d.Plugin != "" {
 		parts = append(parts, d.Plugin+nameInBrackets(d.Team))
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +64,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return f.out.show(cmd.OutOrStdout(), list, func(b *bytes.Buffer) { writeExplanations(b, list) })
+	return f.out.show(cmd.OutOrStdout(), list, func(b *paper) { writeExplanations(b, list) })
 }
 
 // known explains a pod that the supervisor or the audit knows.
@@ -145,7 +144,7 @@ func readEvent(path string) (*recording.Event, error) {
 }
 
 // writeExplanations writes for people.
-func writeExplanations(b *bytes.Buffer, list []supervisor.Explanation) {
+func writeExplanations(b *paper, list []supervisor.Explanation) {
 	for i, x := range list {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -154,32 +153,29 @@ func writeExplanations(b *bytes.Buffer, list []supervisor.Explanation) {
 	}
 }
 
-func writeExplanation(b *bytes.Buffer, x supervisor.Explanation) {
+func writeExplanation(b *paper, x supervisor.Explanation) {
 	what, name := "pod", x.Namespace+"/"+x.Pod
 	if x.Container != "" || x.ContainerID != "" {
 		what, name = "container", name+"/"+x.Container
 	}
-	fmt.Fprintf(b, "%s %s", what, clean(name))
-	switch x.Source {
-	case supervisor.ExplainedFromAudit:
-		b.WriteString(", gone; from the audit")
-	case supervisor.ExplainedFromEvent:
-		b.WriteString(", from the event; what would be selected")
-	default:
-		if x.Phase != "" {
-			fmt.Fprintf(b, ", %s", x.Phase)
-		}
+	switch {
+	case x.Source == supervisor.ExplainedFromAudit:
+		name += ", gone; from the audit"
+	case x.Source == supervisor.ExplainedFromEvent:
+		name += ", from the event; what would be selected"
+	case x.Phase != "":
+		name += ", " + x.Phase
 	}
-	b.WriteByte('\n')
+	b.say(0, "%s %s", what, name)
 	switch {
 	case len(x.Plugins) > 0 || x.Source == supervisor.ExplainedFromAudit && len(x.Decisions) > 0:
 	case x.Source == supervisor.ExplainedFromAudit: // which says nothing of those that had no part
-		b.WriteString("  no plugin had a part in it\n")
+		b.say(2, "no plugin had a part in it")
 	default:
-		b.WriteString("  no plugin is loaded\n")
+		b.say(2, "no plugin is loaded")
 	}
 	if len(x.Decisions) > 0 {
-		b.WriteString("  the supervisor itself\n")
+		b.say(2, "the supervisor itself")
 	}
 	for _, d := range x.Decisions {
 		writeDecision(b, d, x.ContainerID)
@@ -188,38 +184,34 @@ func writeExplanation(b *bytes.Buffer, x supervisor.Explanation) {
 		writePluginExplanation(b, p, x.ContainerID)
 	}
 	if len(x.Owners) > 0 {
-		b.WriteString("  fields now\n")
+		b.say(2, "fields now")
 		for _, o := range x.Owners {
 			by := "set by"
 			if o.Removed {
 				by = "removed by"
 			}
-			fmt.Fprintf(b, "    %s %s %s (%s)\n", clean(journal.Field{Field: o.Field, Key: o.Key}.String()), by, clean(withTeam(o.Plugin, o.Team)), clean(firstOf(o.Event, "unsolicited")))
+			b.say(4, "%s %s %s (%s)", journal.Field{Field: o.Field, Key: o.Key}, by, withTeam(o.Plugin, o.Team), firstOf(o.Event, "unsolicited"))
 		}
 	}
 	for _, n := range x.Notes {
-		fmt.Fprintf(b, "  note: %s\n", clean(n))
+		b.say(2, "note: %s", n)
 	}
 }
 
-func writePluginExplanation(b *bytes.Buffer, p supervisor.PluginExplanation, container string) {
-	fmt.Fprintf(b, "  %s", clean(p.Plugin))
-	if p.Team != "" {
-		fmt.Fprintf(b, " (team %s)", clean(p.Team))
-	}
-	fmt.Fprintf(b, ": %s", strings.ReplaceAll(p.Match.String(), "_", " "))
+func writePluginExplanation(b *paper, p supervisor.PluginExplanation, container string) {
+	text := withTeam(p.Plugin, p.Team) + ": " + strings.ReplaceAll(p.Match.String(), "_", " ")
 	if p.Part != "" && p.Match != journal.MatchOptedOut {
-		fmt.Fprintf(b, " by %s", clean(p.Part))
+		text += " by " + p.Part
 		if p.Detail != "" {
-			fmt.Fprintf(b, ": %s", clean(p.Detail))
+			text += ": " + p.Detail
 		}
 	}
-	b.WriteByte('\n')
+	b.say(2, "%s", text)
 	if p.Note != "" {
-		fmt.Fprintf(b, "    note: %s\n", clean(p.Note))
+		b.say(4, "note: %s", p.Note)
 	}
 	if w := p.Work; w != nil && len(p.Decisions) == 0 {
-		fmt.Fprintf(b, "    creation: %s\n", clean(firstOf(w.Reason, w.Outcome, "done")))
+		b.say(4, "creation: %s", firstOf(w.Reason, w.Outcome, "done"))
 	}
 	for _, d := range p.Decisions {
 		writeDecision(b, d, container)
@@ -269,12 +261,12 @@ func several(d journal.Decision) string {
 }
 
 // writeDecision writes one decision about a plugin's part.
-func writeDecision(b *bytes.Buffer, d journal.Decision, container string) {
-	fmt.Fprintf(b, "    %s %s: %s", d.Time.UTC().Format(time.RFC3339), clean(firstOf(d.Event, string(d.Kind))), clean(firstOf(d.Reason, d.Outcome, "no call")))
+func writeDecision(b *paper, d journal.Decision, container string) {
+	text := stamp(d.Time) + " " + firstOf(d.Event, string(d.Kind)) + ": " + firstOf(d.Reason, d.Outcome, "no call")
 	if d.TookSeconds > 0 {
-		fmt.Fprintf(b, " in %s", time.Duration(d.TookSeconds*float64(time.Second)).Round(10*time.Microsecond))
+		text += " in " + time.Duration(d.TookSeconds*float64(time.Second)).Round(10*time.Microsecond).String()
 	}
-	fmt.Fprintf(b, ", %s\n", strings.ReplaceAll(strings.Join(nonEmpty(d.Action.String(), several(d)), ", "), "_", " "))
+	b.say(4, "%s, %s", text, strings.ReplaceAll(strings.Join(nonEmpty(d.Action.String(), several(d)), ", "), "_", " "))
 	line := func(word string, fields []journal.Field) {
 		if len(fields) == 0 {
 			return
@@ -284,17 +276,17 @@ func writeDecision(b *bytes.Buffer, d journal.Decision, container string) {
 			if f.Container == container {
 				f.Container = ""
 			}
-			names[i] = clean(f.String())
+			names[i] = f.String()
 		}
-		fmt.Fprintf(b, "      %s %s", word, strings.Join(names, ", "))
+		text := word + " " + strings.Join(names, ", ")
 		if word == "dropped for" && len(d.With) > 0 {
-			fmt.Fprintf(b, ", set by %s", clean(strings.Join(winners(d), ", ")))
+			text += ", set by " + strings.Join(winners(d), ", ")
 		}
-		b.WriteByte('\n')
+		b.say(6, "%s", text)
 	}
 	line("changed", d.Changed)
 	line("dropped for", d.Dropped)
 	if d.Detail != "" {
-		fmt.Fprintf(b, "      %s\n", clean(d.Detail))
+		b.say(6, "%s", d.Detail)
 	}
 }

@@ -51,7 +51,7 @@ func TestExplainSaysWhoDidWhatAndWhyNot(t *testing.T) {
 	t.Parallel()
 	socket := serveFake(t, &fakeAPI{})
 	for file, args := range map[string][]string{"explain/pod.txt": {"ml-train/job-1"}, "explain/container.json": {"ml-train/job-1/main", "-o", "json"}} {
-		code, stdout, stderr := command(t, append([]string{"explain", "--socket", socket}, args...)...)
+		code, stdout, stderr := onScreen(t, append([]string{"explain", "--socket", socket}, args...)...)
 		if code != exitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}

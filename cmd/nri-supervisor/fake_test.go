@@ -175,6 +175,21 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
+// screen is a terminal that nobody has resized.
+type screen struct{ bytes.Buffer }
+
+// Columns is its width.
+func (*screen) Columns() int { return usualWidth }
+
+// onScreen is command for a person who looks at a terminal.
+func onScreen(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out screen
+	var errOut bytes.Buffer
+	code = run(t.Context(), args, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
 // wellBehaved is a supervisor without any trouble.
 func wellBehaved(now time.Time) supervisor.Status {
 	return supervisor.Status{
@@ -205,26 +220,47 @@ func troubled(now time.Time) supervisor.Status {
 		"warning: spec.timeouts: the timeouts of 4 plugins add up to 2s;\nshorten them",
 	}
 	st.Bypass = &until
+	st.Refused, st.RefusedUnhosted = 6, 2
 	st.Plugins[0].Quarantined = []string{"ml-training/poison-0"}
 	st.Plugins[0].Missed, st.Plugins[0].MissedBy = 3, []supervisor.ReasonSum{{Reason: "timeout", Count: 2}, {Reason: "busy", Count: 1}}
 	st.Plugins = append(
 		st.Plugins,
 		supervisor.PluginStatus{
 			Name: "netpol", Team: "network", Contact: "netpol-oncall@example.com", Index: "30", State: "crash_loop", Since: now.Add(-3*time.Minute - 30*time.Second),
-			Restarts: 5, Breaker: supervisor.BreakerView{State: "open", Cause: "exit", Since: now.Add(-4*time.Minute - 30*time.Second)},
+			Restarts: 5, Breaker: supervisor.BreakerView{
+				State: "open", Cause: "exit", Since: now.Add(-4*time.Minute - 30*time.Second), WaitsFor: supervisor.WaitStart,
+				Opening: &supervisor.Opening{At: now.Add(-4*time.Minute - 30*time.Second), Cause: "exit", Last: &supervisor.Failure{
+					At: now.Add(-4*time.Minute - 30*time.Second), Event: "CreateContainer", Namespace: "ml-training", Pod: "bert-0", Container: "trainer", Reason: "exit_code", Detail: "exit code 2",
+				}},
+			},
+			FailsClosed: true, Refused: 4, RefusedBy: []supervisor.ReasonSum{{Reason: "not_ready", Count: 3}, {Reason: "unavailable", Count: 1}}, RefusedAt: now.Add(-90 * time.Second),
 			Missed: 12, MissedBy: []supervisor.ReasonSum{{Reason: "not_ready", Count: 12}}, LastError: "exit code 2 after 1.5s \x1b[31m(exit_code)",
 			ManifestFile: "/etc/nri-supervisor/plugins.d/netpol.yaml",
 			Exits: []supervisor.ExitRecord{
 				{Reason: "start_failed", Detail: "handshake: no reply in 10s", At: now.Add(-9 * time.Minute)},
 				{
-					PID: 4812, Reason: "exit_code", Detail: "exit code 2 after 1.5s (exit_code)", At: now.Add(-4*time.Minute - 30*time.Second), InFlight: "CreateContainer pod-1/ctr-1",
+					PID: 4812, Reason: "exit_code", Detail: "exit code 2 after 1.5s (exit_code)", At: now.Add(-4*time.Minute - 30*time.Second), InFlight: "CreateContainer of ml-training/bert-0/trainer (container ctr-1, pod pod-1)",
 					Output: []string{"panic: runtime error: invalid memory address or nil pointer dereference", "\tmain.go:12 \x1b]0;owned\x07\u202e\xff"},
 				},
 			},
 		},
 		supervisor.PluginStatus{
 			Name: "slow", Team: "network", Index: "31", State: "ready", PID: 4900, Since: now.Add(-2*time.Hour - 30*time.Second),
-			Breaker: supervisor.BreakerView{State: "open", Cause: "consecutive_failures", Since: now.Add(-3*time.Minute - 30*time.Second), OpenUntil: &until},
+			Breaker: supervisor.BreakerView{
+				State: "open", Cause: "probe", Since: now.Add(-3*time.Minute - 30*time.Second), OpenUntil: &until, WaitsFor: supervisor.WaitTime,
+				Opening: &supervisor.Opening{
+					At: now.Add(-50*time.Hour - 30*time.Minute), Cause: "consecutive_failures", Again: 3,
+					First: &supervisor.Failure{At: now.Add(-50*time.Hour - 31*time.Minute), Event: "CreateContainer", Namespace: "shop", Pod: "cart-7d9f", Container: "app", Reason: "timeout", Detail: "no answer in 500ms"},
+					Last:  &supervisor.Failure{At: now.Add(-3*time.Minute - 30*time.Second), Event: "RunPodSandbox", Namespace: "shop", Pod: "cart-8e0a", Reason: "error", Detail: "no such device"},
+				},
+			},
+		},
+		supervisor.PluginStatus{
+			Name: "tried", Team: "network", Index: "31", State: "ready", PID: 4902, Since: now.Add(-2*time.Hour - 30*time.Second),
+			Breaker: supervisor.BreakerView{
+				State: "half_open", Cause: "started", Since: now.Add(-1*time.Minute - 30*time.Second), WaitsFor: supervisor.WaitCall,
+				Opening: &supervisor.Opening{At: now.Add(-3*time.Minute - 30*time.Second), Cause: "hung", Last: &supervisor.Failure{At: now.Add(-3*time.Minute - 30*time.Second), Event: "StopContainer", Namespace: "shop", Pod: "cart-7d9f", Container: "app", Reason: "hung"}},
+			},
 		},
 		supervisor.PluginStatus{
 			Name: "held", Team: "network", Index: "32", State: "ready", PID: 4901, Since: now.Add(-2*time.Hour - 30*time.Second),

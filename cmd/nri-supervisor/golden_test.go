@@ -38,4 +38,9 @@ func golden(t *testing.T, name, got string) {
 var anyStamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // sameStamps replaces every instant, so that outputs of different moments compare.
-func sameStamps(s string) string { return anyStamp.ReplaceAllString(s, "2000-01-01T00:00:00Z") }
+func sameStamps(s string) string {
+	return anyMoment.ReplaceAllString(anyStamp.ReplaceAllString(s, "2000-01-01T00:00:00Z"), ", 1 Jan")
+}
+
+// anyMoment finds an instant in the last column of a table.
+var anyMoment = regexp.MustCompile(`(?m), (\d\d:\d\dZ|\d{1,2} [A-Z][a-z]{2}( \d{4})?)$`)

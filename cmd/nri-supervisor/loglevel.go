@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -73,7 +72,7 @@ with --log-level again.`,
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), reply, func(b *bytes.Buffer) { fmt.Fprintf(b, "log level %s\n", clean(reply.Level)) })
+			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { fmt.Fprintf(b, "log level %s\n", clean(reply.Level)) })
 		},
 	}
 	at.add(cmd)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -37,7 +36,7 @@ some.`,
 			if err != nil {
 				return err
 			}
-			return out.show(cmd.OutOrStdout(), list, func(b *bytes.Buffer) { writeMissed(b, list, name, time.Now()) })
+			return out.show(cmd.OutOrStdout(), list, func(b *paper) { writeMissed(b, list, name, time.Now()) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "plugin", "", "only the work of this plugin")
@@ -90,7 +89,7 @@ func findPlugin(st supervisor.Status, name string) (supervisor.PluginStatus, err
 }
 
 // writeMissed is the list for people.
-func writeMissed(b *bytes.Buffer, list []supervisor.MissedWork, name string, now time.Time) {
+func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.Time) {
 	if len(list) == 0 {
 		if name != "" {
 			fmt.Fprintf(b, "No container runs without the work of plugin %s.\n", clean(name))
@@ -99,10 +98,10 @@ func writeMissed(b *bytes.Buffer, list []supervisor.MissedWork, name string, now
 		b.WriteString("No container runs without a plugin's work.\n")
 		return
 	}
-	t := table{head: []string{"NAMESPACE/POD", "CONTAINER", "PLUGIN", "TEAM", "REASON", "AGE"}}
+	t := table{head: []string{"NAMESPACE/POD", "CONTAINER", "PLUGIN", "TEAM", "REASON", "SINCE"}}
 	containers := map[string]bool{}
 	for _, m := range list {
-		t.row(nil, m.Namespace+"/"+m.Pod, m.Container, m.Plugin, m.Team, m.Reason, since(now, m.At))
+		t.row(nil, m.Namespace+"/"+m.Pod, m.Container, m.Plugin, m.Team, m.Reason, moment(now, m.At))
 		containers[m.ContainerID] = true
 	}
 	t.render(b)

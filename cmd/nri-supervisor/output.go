@@ -45,9 +45,9 @@ func (f *format) add(cmd *cobra.Command) {
 }
 
 // show writes v as JSON, or calls table for people.
-func (f *format) show(w io.Writer, v any, table func(*bytes.Buffer)) error {
-	var b bytes.Buffer
+func (f *format) show(w io.Writer, v any, table func(*paper)) error {
 	if *f == formatJSON {
+		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
@@ -56,7 +56,8 @@ func (f *format) show(w io.Writer, v any, table func(*bytes.Buffer)) error {
 		}
 		return write(w, escapeJSON(b.Bytes()))
 	}
-	table(&b)
+	b := paperFor(w)
+	table(b)
 	return write(w, b.Bytes())
 }
 
@@ -152,6 +153,28 @@ func since(now, t time.Time) string {
 		return "-"
 	}
 	return age(now.Sub(t))
+}
+
+// sinceText is the age of an instant, and the instant.
+func sinceText(now, t time.Time) string { return since(now, t) + ", since " + stamp(t) }
+
+// ago is how long ago an instant was, and the instant.
+func ago(now, t time.Time) string { return since(now, t) + " ago (" + stamp(t) + ")" }
+
+// moment is the age of an instant and the instant itself for a column of a table: the time of today in UTC, the day of what is older.
+func moment(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	day, today := t.UTC(), now.UTC()
+	layout := "15:04Z"
+	switch {
+	case day.Year() != today.Year():
+		layout = "2 Jan 2006"
+	case day.YearDay() != today.YearDay():
+		layout = "2 Jan"
+	}
+	return since(now, t) + ", " + day.Format(layout)
 }
 
 // stamp is an instant as logs have it, to compare with them.

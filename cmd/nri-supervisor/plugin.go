@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 func newPlugin() *cobra.Command {
@@ -53,7 +53,7 @@ func newPluginList() *cobra.Command {
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), st.Plugins, func(b *bytes.Buffer) { writePlugins(b, st, time.Now()) })
+			return out.show(cmd.OutOrStdout(), st.Plugins, func(b *paper) { writePlugins(b, st, time.Now()) })
 		},
 	}
 	at.add(cmd)
@@ -62,12 +62,12 @@ func newPluginList() *cobra.Command {
 }
 
 // writePlugins is the list for people. SINCE is the same as in status.
-func writePlugins(b *bytes.Buffer, st supervisor.Status, now time.Time) {
+func writePlugins(b *paper, st supervisor.Status, now time.Time) {
 	if len(st.Plugins) == 0 {
 		b.WriteString("No plugin is loaded.\n")
 		return
 	}
-	t := table{head: []string{"PLUGIN", "INDEX", "TEAM", "STATE", "BREAKER", "PID", "SINCE", "VERSION"}}
+	t := table{head: []string{"PLUGIN", "INDEX", "TEAM", "STATE", "BREAKER", "PID", "VERSION", "SINCE"}}
 	for _, p := range st.Plugins {
 		pid, version := "", ""
 		if p.PID != 0 {
@@ -76,7 +76,7 @@ func writePlugins(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 		if p.Identity != nil {
 			version = p.Identity.Version
 		}
-		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, since(now, asItIs(p)), version)
+		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, version, moment(now, asItIs(p)))
 	}
 	t.render(b)
 	if st.Bypass != nil {
@@ -104,7 +104,7 @@ func newPluginShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.show(cmd.OutOrStdout(), p, func(b *bytes.Buffer) { writePlugin(b, st, p, time.Now()) })
+			return out.show(cmd.OutOrStdout(), p, func(b *paper) { writePlugin(b, st, p, time.Now()) })
 		},
 	}
 	at.add(cmd)
@@ -113,7 +113,7 @@ func newPluginShow() *cobra.Command {
 }
 
 // writePlugin is one plugin of st for people.
-func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatus, now time.Time) {
+func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now time.Time) {
 	f := fields{b, len("last error ")}
 	team := p.Team
 	if p.Contact != "" {
@@ -126,7 +126,7 @@ func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatu
 	if p.Since.IsZero() {
 		f.line("state", p.State)
 	} else {
-		f.line("state", fmt.Sprintf("%s for %s, since %s", p.State, since(now, p.Since), stamp(p.Since)))
+		f.line("state", p.State+" for "+sinceText(now, p.Since))
 	}
 	if p.FailsClosed {
 		f.line("", "containers that need it are refused while it is not in service")
@@ -142,6 +142,7 @@ func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatu
 	}
 	f.line("manifest", staleText(p))
 	f.line("breaker", showBreaker(p.Breaker, now))
+	writeOpening(f, p.Breaker, now)
 	f.line("", manualEnd(p))
 	if st.Bypass != nil {
 		f.line("bypass", bypassText(*st.Bypass, now))
@@ -159,6 +160,10 @@ func writePlugin(b *bytes.Buffer, st supervisor.Status, p supervisor.PluginStatu
 	if p.Missed > 0 {
 		f.line("", "list them: nri-supervisor missed --plugin "+p.Name)
 	}
+	f.line("refused", refusals(p, now))
+	if p.Refused > 0 {
+		f.line("", "list them: nri-supervisor events --action failed --plugin "+p.Name)
+	}
 	f.line("lane", fmt.Sprintf("events waited %.3f s for it in all", p.LaneSeconds))
 	if len(p.Quarantined) > 0 {
 		f.line("quarantine", "these pods harmed it too often and do not reach it: "+strings.Join(p.Quarantined, ", "))
@@ -175,7 +180,59 @@ func showBreaker(v supervisor.BreakerView, now time.Time) string {
 	if v.Since.IsZero() {
 		return v.State
 	}
-	return fmt.Sprintf("%s for %s, since %s", v.State, since(now, v.Since), stamp(v.Since))
+	return v.State + " for " + sinceText(now, v.Since)
+}
+
+// writeOpening says what the breaker waits for, and what opened it, now or the last time.
+func writeOpening(f fields, v supervisor.BreakerView, now time.Time) {
+	f.line("  waits", statuspage.WaitText(v.WaitsFor))
+	o := v.Opening
+	if o == nil {
+		return
+	}
+	text := ago(now, o.At) + " by " + o.Cause + ": " + statuspage.CauseText(o.Cause)
+	if o.Again > 0 {
+		text += "; " + count(o.Again, "trial") + " failed since"
+	}
+	if !o.Closed.IsZero() {
+		text += "; closed again " + stamp(o.Closed)
+	}
+	f.line("  opened", text)
+	f.line("  first", failureText(o.First, now))
+	f.line("  last", failureText(o.Last, now))
+}
+
+// failureText is one failure; "" for none.
+func failureText(x *supervisor.Failure, now time.Time) string {
+	if x == nil {
+		return ""
+	}
+	text := ago(now, x.At) + ":"
+	if x.Event != "" {
+		text += " " + x.Event + " of " + x.Namespace + "/" + x.Pod
+		if x.Container != "" {
+			text += "/" + x.Container
+		}
+		text += ","
+	}
+	return text + " " + strings.Join(nonEmpty(x.Reason, x.Detail), ", ")
+}
+
+// refusals counts the requests that failed for the plugin's sake.
+func refusals(p supervisor.PluginStatus, now time.Time) string {
+	if p.Refused == 0 {
+		return "no request of the runtime since the start"
+	}
+	return fmt.Sprintf("%s of the runtime since the start, the last %s: %s", count(p.Refused, "request"), ago(now, p.RefusedAt), sums(p.RefusedBy))
+}
+
+// sums are counts by reason.
+func sums(list []supervisor.ReasonSum) string {
+	out := make([]string, len(list))
+	for i, r := range list {
+		out[i] = fmt.Sprintf("%s %d", r.Reason, r.Count)
+	}
+	return strings.Join(out, ", ")
 }
 
 // missedText counts the containers that run without the plugin's work.
@@ -183,19 +240,15 @@ func missedText(p supervisor.PluginStatus) string {
 	if p.Missed == 0 {
 		return "no container"
 	}
-	reasons := make([]string, len(p.MissedBy))
-	for i, r := range p.MissedBy {
-		reasons[i] = fmt.Sprintf("%s %d", r.Reason, r.Count)
-	}
 	verb := "run"
 	if p.Missed == 1 {
 		verb = "runs"
 	}
-	return fmt.Sprintf("%s that now %s without its work: %s", count(p.Missed, "container"), verb, strings.Join(reasons, ", "))
+	return fmt.Sprintf("%s that now %s without its work: %s", count(p.Missed, "container"), verb, sums(p.MissedBy))
 }
 
 // writeExits lists how the last incarnations ended, the latest last. Their output is not broken into lines: it is evidence.
-func writeExits(b *bytes.Buffer, exits []supervisor.ExitRecord) {
+func writeExits(b *paper, exits []supervisor.ExitRecord) {
 	if len(exits) == 0 {
 		return
 	}
@@ -213,7 +266,7 @@ func writeExits(b *bytes.Buffer, exits []supervisor.ExitRecord) {
 		}
 		wrap(b, "  "+stamp(x.At)+"  ", text)
 		for _, line := range x.Output {
-			b.WriteString("    | " + clean(line) + "\n")
+			evidence(b, "    | ", line)
 		}
 	}
 }

@@ -16,12 +16,12 @@ import (
 
 func TestPluginListShowsEachPlugin(t *testing.T) {
 	t.Parallel()
-	var b bytes.Buffer
+	b := paper{width: usualWidth}
 	writePlugins(&b, troubled(fakeNow()), fakeNow())
 	golden(t, "plugin/list.txt", b.String())
 
 	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
-	code, stdout, stderr := command(t, "plugin", "list", "--socket", socket)
+	code, stdout, stderr := onScreen(t, "plugin", "list", "--socket", socket)
 	if code != exitOK || stderr != "" || sameStamps(stdout) != sameStamps(b.String()) {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
 	}
@@ -32,7 +32,7 @@ func TestPluginShowHasTheLastExitsWithTheirOutput(t *testing.T) {
 	for _, p := range troubled(fakeNow()).Plugins {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			var b bytes.Buffer
+			b := paper{width: usualWidth}
 			writePlugin(&b, troubled(fakeNow()), p, fakeNow())
 			golden(t, "plugin/show-"+p.Name+".txt", b.String())
 		})
@@ -112,7 +112,7 @@ func TestAPluginThatOnlyTheRuntimeKeepsWaitingSaysSo(t *testing.T) {
 	t.Parallel()
 	st := wellBehaved(fakeNow())
 	st.Runtime.Connected, st.Plugins[0].State = false, "syncing"
-	var b bytes.Buffer
+	b := paper{width: usualWidth}
 	writePlugin(&b, st, st.Plugins[0], fakeNow())
 	if !strings.Contains(b.String(), "waits for the runtime: nri-supervisor status\n") {
 		t.Errorf("got:\n%s", &b)
@@ -148,9 +148,9 @@ func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"an unknown name", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, held, old\n", []string{"trip", "gpu", "--socket", socket}},
+		{"an unknown name", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, tried, held, old\n", []string{"trip", "gpu", "--socket", socket}},
 		{
-			"an unknown name to show", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, held, old, broken\n",
+			"an unknown name to show", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: known are: gpu-env, netpol, slow, tried, held, old, broken\n",
 			[]string{"show", "gpu", "--socket", socket},
 		},
 		{"no plugin at all", "nri-supervisor: error: no such plugin: \"gpu\"\nnri-supervisor: hint: no plugin is loaded\n", []string{"show", "gpu", "--socket", none}},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ it was; a broken configuration file leaves everything as it was.`,
 			if err != nil {
 				return asked(err)
 			}
-			if err := out.show(cmd.OutOrStdout(), report, func(b *bytes.Buffer) { writeReload(b, report) }); err != nil {
+			if err := out.show(cmd.OutOrStdout(), report, func(b *paper) { writeReload(b, report) }); err != nil {
 				return err
 			}
 			if report.Result != "success" {
@@ -46,7 +45,7 @@ it was; a broken configuration file leaves everything as it was.`,
 }
 
 // writeReload is the report for people.
-func writeReload(b *bytes.Buffer, r supervisor.ReloadReport) {
+func writeReload(b *paper, r supervisor.ReloadReport) {
 	switch {
 	case r.Result == "failure":
 		b.WriteString("nothing was changed: the configuration cannot be used\n")
@@ -54,15 +53,15 @@ func writeReload(b *bytes.Buffer, r supervisor.ReloadReport) {
 		fmt.Fprintf(b, "no plugin changed; %s as before\n", count(r.Unchanged, "plugin"))
 	default:
 		for _, c := range r.Changes {
-			b.WriteString(clean(changeLine(c)) + "\n")
+			hang(b, "", noteIndent, changeLine(c))
 		}
 		fmt.Fprintf(b, "%s as before\n", count(r.Unchanged, "plugin"))
 	}
 	for _, p := range r.Problems {
-		b.WriteString("problem: " + clean(p) + "\n")
+		hang(b, "problem: ", noteIndent, p)
 	}
 	for _, s := range r.NeedRestart {
-		b.WriteString(clean(s) + " changed, which needs a restart of the service: pods keep running\n")
+		hang(b, "", noteIndent, s+" changed, which needs a restart of the service: pods keep running")
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ manifest that would lower it. docs/isolation.md explains the lines.`,
 			if err != nil {
 				return err
 			}
-			return out.show(cmd.OutOrStdout(), list, func(b *bytes.Buffer) { writeSecurity(b, list) })
+			return out.show(cmd.OutOrStdout(), list, func(b *paper) { writeSecurity(b, list) })
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", "", "file with the Supervisor document (default "+defaultConfig+", if it exists)")
@@ -195,12 +194,12 @@ func listed(paths []string) string {
 	return ", " + strings.Join(paths, ", ")
 }
 
-func writeSecurity(b *bytes.Buffer, list []pluginSecurity) {
+func writeSecurity(b *paper, list []pluginSecurity) {
 	for i, p := range list {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(b, "%s of team %s, profile %s\n", clean(p.Plugin), clean(p.Team), p.Profile)
+		b.say(0, "%s of team %s, profile %s", p.Plugin, p.Team, p.Profile)
 		t := table{head: []string{"WHAT", "EXPOSURE", "MAY"}}
 		for _, f := range p.Freedoms {
 			var notes []string

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 // stateInvalid is the state of a plugin whose manifest cannot be used (design §10).
@@ -44,7 +44,7 @@ it is interrupted; with -o json each look is a line.`,
 			if err != nil {
 				return asked(err)
 			}
-			return out.show(cmd.OutOrStdout(), st, func(b *bytes.Buffer) { writeStatus(b, st, time.Now()) })
+			return out.show(cmd.OutOrStdout(), st, func(b *paper) { writeStatus(b, st, time.Now()) })
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look again every two seconds")
@@ -54,10 +54,10 @@ it is interrupted; with -o json each look is a line.`,
 }
 
 // writeStatus is the status for people.
-func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
+func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	f := fields{b, len("supervisor ")}
 	f.line("supervisor", fmt.Sprintf("version %s, up for %s, knows %s and %s",
-		st.Version, since(now, st.Started), count(st.Pods, "pod"), count(st.Ctrs, "container")))
+		st.Version, sinceText(now, st.Started), count(st.Pods, "pod"), count(st.Ctrs, "container")))
 	writeRuntime(f, st.Runtime, now)
 	writeConfig(f, st)
 	if st.Bypass != nil {
@@ -66,31 +66,49 @@ func writeStatus(b *bytes.Buffer, st supervisor.Status, now time.Time) {
 	for _, w := range st.Warnings {
 		f.line("warning", w)
 	}
-	serving, missed := 0, 0
+	missed := 0
+	var out []string
 	for _, p := range st.Plugins {
-		if inService(p) {
-			serving++
+		if !inService(p) {
+			out = append(out, firstOf(p.Name, p.ManifestFile))
 		}
 		missed += p.Missed
 	}
-	if st.Bypass == nil {
-		f.line("plugins", fmt.Sprintf("%d of %d in service", serving, len(st.Plugins)))
-	} else {
-		f.line("plugins", fmt.Sprintf("%d of %d would be in service without the bypass", serving, len(st.Plugins)))
+	text := "%d of %d in service"
+	if st.Bypass != nil {
+		text = "%d of %d would be in service without the bypass"
 	}
+	text = fmt.Sprintf(text, len(st.Plugins)-len(out), len(st.Plugins))
+	if len(out) > 0 {
+		text += "; not: " + strings.Join(out, ", ")
+	}
+	f.line("plugins", text)
 	if missed > 0 {
 		f.line("missed", count(missed, "time")+" a container runs without a plugin's work")
 		f.line("", "list them: nri-supervisor missed")
+	}
+	if st.Refused > 0 {
+		f.line("refused", refusedText(st))
+		f.line("", "list them: nri-supervisor events --action failed")
 	}
 	if len(st.Plugins) == 0 {
 		return
 	}
 	b.WriteByte('\n')
-	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "RESTARTS", "MISSED", "SINCE"}}
+	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "MISSED", "REFUSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Restarts), strconv.Itoa(p.Missed), since(now, asItIs(p)))
+		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Missed), strconv.Itoa(p.Refused), moment(now, asItIs(p)))
 	}
 	t.render(b)
+}
+
+// refusedText counts the requests that failed for plugins' sake.
+func refusedText(st supervisor.Status) string {
+	text := count(st.Refused, "time") + " the runtime was told no for a plugin's sake, since the start"
+	if st.RefusedUnhosted > 0 {
+		text += fmt.Sprintf("; %d of them for what is required and not hosted: nri-supervisor doctor", st.RefusedUnhosted)
+	}
+	return text
 }
 
 func writeRuntime(f fields, r supervisor.RuntimeStatus, now time.Time) {
@@ -99,7 +117,7 @@ func writeRuntime(f fields, r supervisor.RuntimeStatus, now time.Time) {
 		if r.NRIVersion != "" {
 			text += " (NRI " + r.NRIVersion + ")"
 		}
-		text += " for " + since(now, r.Since)
+		text += " for " + sinceText(now, r.Since)
 		if r.RequestTimeout != "" {
 			text += ", which gives " + r.RequestTimeout + " a request"
 		}
@@ -110,7 +128,7 @@ func writeRuntime(f fields, r supervisor.RuntimeStatus, now time.Time) {
 		f.line("runtime", "not connected yet, to "+r.Socket)
 		return
 	}
-	f.line("runtime", fmt.Sprintf("not connected for %s: %s: %s", since(now, r.Since), r.Reason, r.Error))
+	f.line("runtime", fmt.Sprintf("not connected for %s: %s: %s", sinceText(now, r.Since), r.Reason, r.Error))
 	f.line("", r.Hint)
 }
 
@@ -178,6 +196,13 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 	} else {
 		notes = append(notes, strings.Join(nonEmpty(stateText(p, now), breakerText(p.Breaker, now)), "; "))
 		notes = append(notes, nonEmpty(manualEnd(p))...)
+		if p.FailsClosed {
+			notes = append(notes, "containers that need it are refused meanwhile")
+		}
+		notes = append(notes, nonEmpty(openedText(p.Breaker, now))...)
+		if p.Breaker.State == breaker.StateHalfOpen.String() {
+			notes = append(notes, "waits: "+statuspage.WaitText(p.Breaker.WaitsFor))
+		}
 		if p.LastError != "" {
 			notes = append(notes, "last error: "+p.LastError)
 		}
@@ -221,7 +246,11 @@ func stateText(p supervisor.PluginStatus, now time.Time) string {
 	if p.State == plugin.Ready.String() || p.Since.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%s for %s, since %s", p.State, since(now, p.Since), stamp(p.Since))
+	text := p.State + " for " + sinceText(now, p.Since)
+	if p.Restarts > 0 {
+		text += ", " + count(p.Restarts, "restart")
+	}
+	return text
 }
 
 // breakerText is about a breaker that is not closed; "" for one that is, and for one of a disabled plugin, whose state says so.
@@ -234,14 +263,27 @@ func breakerText(v supervisor.BreakerView, now time.Time) string {
 		text += " (" + v.Cause + ")"
 	}
 	if !v.Since.IsZero() {
-		text += fmt.Sprintf(" for %s, since %s", since(now, v.Since), stamp(v.Since))
+		text += " for " + sinceText(now, v.Since)
 	}
 	if v.OpenUntil != nil {
 		if left := v.OpenUntil.Sub(now); left > 0 {
 			text += ", tries again in " + age(left)
 		} else {
-			text += ", tries again at the next event"
+			text += ", tries again at the next event or synchronization"
 		}
+	}
+	return text
+}
+
+// openedText says why a breaker that is not closed was opened; "" where there is nothing more to say.
+func openedText(v supervisor.BreakerView, now time.Time) string {
+	o := v.Opening
+	if o == nil || !o.Closed.IsZero() || v.State == breaker.StateDisabled.String() {
+		return ""
+	}
+	text := "opened " + ago(now, o.At) + " by " + o.Cause + ": " + statuspage.CauseText(o.Cause)
+	if o.Again > 0 {
+		text += "; " + count(o.Again, "trial") + " failed since"
 	}
 	return text
 }

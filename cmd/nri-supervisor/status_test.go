@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +23,9 @@ func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
 	starting.Warnings = []string{"the state directory cannot be read"}
 	long := troubled(fakeNow())
 	long.Plugins[1].Name = strings.Repeat("long-name-", 6)
+	for _, p := range long.Plugins[:2] {
+		long.Plugins = append(long.Plugins, longNamed(p))
+	}
 	unnamed := wellBehaved(fakeNow())
 	unnamed.Plugins = append(unnamed.Plugins, supervisor.PluginStatus{State: "invalid", Problems: []string{"x.yaml:1: not valid YAML"}})
 	for name, st := range map[string]supervisor.Status{
@@ -31,11 +33,11 @@ func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var b bytes.Buffer
+			b := paper{width: usualWidth}
 			writeStatus(&b, st, fakeNow())
 			golden(t, "status/"+name+".txt", b.String())
 			for line := range strings.Lines(b.String()) {
-				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > lineWidth {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > usualWidth {
 					t.Errorf("line of %d columns: %q", n, line)
 				}
 			}
@@ -46,11 +48,11 @@ func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
 func TestStatusAsksTheRunningSupervisor(t *testing.T) {
 	t.Parallel()
 	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
-	code, stdout, stderr := command(t, "status", "--socket", socket)
+	code, stdout, stderr := onScreen(t, "status", "--socket", socket)
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
-	var want bytes.Buffer
+	want := paper{width: usualWidth}
 	writeStatus(&want, troubled(fakeNow()), fakeNow())
 	if got, want := sameStamps(stdout), sameStamps(want.String()); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

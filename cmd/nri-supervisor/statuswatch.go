@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -47,21 +46,21 @@ func showFrame(w io.Writer, out format, st supervisor.Status, failed error) erro
 		return out.showLine(w, st)
 	}
 	now := time.Now()
-	var b bytes.Buffer
+	b := paperFor(w)
 	if terminal(w) {
 		b.WriteString(clearScreen)
 	}
 	b.WriteString(stamp(now) + "\n\n")
 	if failed != nil {
 		b.WriteString("no answer\n")
-		wrap(&b, "    ", asked(failed).Error())
+		wrap(b, "    ", asked(failed).Error())
 		if hint, ok := errors.AsType[hintError](asked(failed)); ok {
 			for _, h := range hint.hints {
-				wrap(&b, "    ", h)
+				wrap(b, "    ", h)
 			}
 		}
 	} else {
-		writeStatus(&b, st, now)
+		writeStatus(b, st, now)
 	}
 	b.WriteByte('\n')
 	return write(w, b.Bytes())

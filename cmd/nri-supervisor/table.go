@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"strings"
-	"unicode/utf8"
 )
-
-// lineWidth is what a line fits in where it can: the width of a terminal that nobody has resized.
-const lineWidth = 80
 
 // columnGap is the space between two columns.
 const columnGap = 2
 
-// table is a table for people. Names in it are never cut short, since somebody will copy them: when a line would be too long, the first column gets a line of its own.
+// table is a table for people. Names in it are never cut short, since somebody will copy them: when a line would be wider than the terminal, the first column gets a line of its own, and
+// then the widest ones that are left.
 type table struct {
 	head []string
 	rows []tableRow
@@ -34,88 +30,101 @@ func (t *table) row(notes []string, cells ...string) {
 	t.rows = append(t.rows, tableRow{cells, notes})
 }
 
+// Indentations of a table.
+const (
+	cellIndent = 2 // of what stands below the first column
+	noteIndent = 4
+)
+
 // render writes the table.
-func (t *table) render(b *bytes.Buffer) {
-	first := 0
-	widths := t.widths(first)
-	if total(widths) > lineWidth {
-		first = 1
-		widths = t.widths(first)
-	}
-	for _, r := range append([]tableRow{{cells: t.head}}, t.rows...) {
-		if first == 1 {
-			b.WriteString(r.cells[0] + "\n  ")
+func (t *table) render(b *paper) {
+	widths := t.widths()
+	lifted := t.lift(widths, b.width)
+	left := make([]int, 0, len(widths)) // the columns of the line that is left
+	for i := range widths {
+		if !lifted[i] {
+			left = append(left, i)
 		}
-		writeCells(b, r.cells[first:], widths)
+	}
+	for i, r := range append([]tableRow{{cells: t.head}}, t.rows...) {
+		indent := 0
+		if lifted[0] {
+			hang(b, "", cellIndent, r.cells[0])
+			indent = cellIndent
+		}
+		for c := 1; i > 0 && c < len(widths); c++ {
+			if lifted[c] {
+				wrap(b, strings.Repeat(" ", indent)+strings.ToLower(t.head[c])+" ", r.cells[c])
+			}
+		}
+		writeCells(b, indent, r.cells, widths, left)
 		for _, n := range r.notes {
-			wrap(b, "    ", n)
+			wrap(b, strings.Repeat(" ", noteIndent), n)
 		}
 	}
 }
 
-// widths are those of the columns from first on.
-func (t *table) widths(first int) []int {
-	out := make([]int, len(t.head)-first)
-	for _, cells := range append([]tableRow{{cells: t.head}}, t.rows...) {
-		for i, c := range cells.cells[first:] {
-			out[i] = max(out[i], utf8.RuneCountInString(c))
+// sentence is from which width on the last column is text that may be broken, and leastSentence what it needs then.
+const (
+	sentence      = 40
+	leastSentence = 30
+)
+
+// lift chooses the columns that get lines of their own, so that the rest fits into a width: the first, then the widest.
+func (t *table) lift(widths []int, width int) []bool {
+	lifted := make([]bool, len(widths))
+	fits := func() bool {
+		sum := -columnGap
+		if lifted[0] {
+			sum += cellIndent
+		}
+		for i, w := range widths {
+			if i == len(widths)-1 && w > sentence {
+				w = leastSentence
+			}
+			if !lifted[i] {
+				sum += w + columnGap
+			}
+		}
+		return sum <= width
+	}
+	for next := 0; width > 0 && !fits(); {
+		lifted[next] = true
+		next = -1
+		for i, w := range widths {
+			if !lifted[i] && (next < 0 || w > widths[next]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+	}
+	return lifted
+}
+
+// widths are those of the columns.
+func (t *table) widths() []int {
+	out := make([]int, len(t.head))
+	for _, r := range append([]tableRow{{cells: t.head}}, t.rows...) {
+		for i, c := range r.cells {
+			out[i] = max(out[i], columns(c))
 		}
 	}
 	return out
 }
 
-func total(widths []int) int {
-	sum := (len(widths) - 1) * columnGap
-	for _, w := range widths {
-		sum += w
-	}
-	return sum
-}
-
-func writeCells(b *bytes.Buffer, cells []string, widths []int) {
-	for i, c := range cells {
-		b.WriteString(c)
-		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+columnGap))
+// writeCells writes the cells of some columns on one line. If it is too long, its last cell is broken.
+func writeCells(b *paper, indent int, cells []string, widths, which []int) {
+	var line strings.Builder
+	line.WriteString(strings.Repeat(" ", indent))
+	last := ""
+	for i, c := range which {
+		if i == len(which)-1 {
+			last = cells[c]
+			break
 		}
+		line.WriteString(cells[c] + strings.Repeat(" ", widths[c]-columns(cells[c])+columnGap))
 	}
-	b.WriteByte('\n')
-}
-
-// wrap writes text behind a prefix, broken between words to fit; further lines are indented as far as the prefix. A word that is too long stays whole; line ends in the
-// text count as spaces.
-func wrap(b *bytes.Buffer, prefix, text string) {
-	width := utf8.RuneCountInString(prefix)
-	indent := strings.Repeat(" ", width)
-	b.WriteString(prefix)
-	at := width
-	for i, word := range strings.Fields(text) {
-		word = clean(word)
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > lineWidth:
-			b.WriteString("\n" + indent)
-			at = width
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
-}
-
-// fields are lines of a name and a text, the texts beneath each other.
-type fields struct {
-	b     *bytes.Buffer
-	width int // of the names, with the space behind
-}
-
-// line writes a name and its text. An empty name continues the one above; an empty text leaves the line out.
-func (f fields) line(name, text string) {
-	if text != "" {
-		wrap(f.b, name+strings.Repeat(" ", max(f.width-len(name), 1)), text)
-	}
+	wrap(b, line.String(), last)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		config: string(config), timeout: f.timeout, repeat: f.repeat, events: events,
 	}
 	list := v.verify(cmd.Context())
-	err = f.out.show(cmd.OutOrStdout(), list, func(b *bytes.Buffer) { writeFindings(b, list) })
+	err = f.out.show(cmd.OutOrStdout(), list, func(b *paper) { writeFindings(b, list) })
 	if err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func readEvents(dir string) ([]namedEvent, error) {
 	return out, nil
 }
 
-func writeFindings(b *bytes.Buffer, list []finding) {
+func writeFindings(b *paper, list []finding) {
 	for _, f := range list {
 		fmt.Fprintf(b, "%-4s  %-11s  %s\n", f.Verdict, f.Check, clean(f.Detail))
 		for _, p := range f.Problems {

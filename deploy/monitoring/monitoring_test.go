@@ -127,6 +127,42 @@ func TestEachAlertNamesMetricsThatExistAndHasAChapterInTheRunbookAndATest(t *tes
 	}
 }
 
+// TestEachAlertOnAPluginSaysWhosePluginItIs: who is called at night knows whom to call next.
+func TestEachAlertOnAPluginSaysWhosePluginItIs(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Tests []struct {
+			Alerts []struct {
+				Alertname string
+				Expected  []struct {
+					Labels      map[string]string `yaml:"exp_labels"`
+					Annotations map[string]string `yaml:"exp_annotations"`
+				} `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "rules_test.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, test := range file.Tests {
+		for _, alert := range test.Alerts {
+			for _, e := range alert.Expected {
+				if e.Labels["plugin"] == "" && !strings.Contains(e.Annotations["summary"], "gpu-env") {
+					continue
+				}
+				seen++
+				if team := e.Labels["team"]; e.Labels["plugin"] == "" || team == "" || !strings.Contains(e.Annotations["summary"], e.Labels["plugin"]) || !strings.Contains(e.Annotations["summary"], team) {
+					t.Errorf("%s is about a plugin and does not say which, or whose: labels %v, %q", alert.Alertname, e.Labels, e.Annotations["summary"])
+				}
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("found %d alerts on plugins", seen)
+	}
+}
+
 func TestThePanelsOfTheDashboardNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	var board struct {

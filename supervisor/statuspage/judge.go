@@ -37,6 +37,9 @@ type Judgement struct {
 	Why string `json:"why,omitempty"`
 	// Since is when it became so, in milliseconds since 1970.
 	Since int64 `json:"since"`
+	// Waits says what its breaker waits for, Opened why it opened; empty where there is nothing to say.
+	Waits  string `json:"waits,omitempty"`
+	Opened string `json:"opened,omitempty"`
 	// Try is the command that tells more or ends it.
 	Try string `json:"try,omitempty"`
 }
@@ -65,9 +68,9 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 		j.Why = "It ends again and again, so it is started rarely."
 	case tripped:
 		j.Since = p.Breaker.Since.UnixMilli()
-		j.Why = "Its circuit breaker is open: " + causeText(p.Breaker.Cause) + "."
+		j.Why = "Its circuit breaker is open: " + CauseText(p.Breaker.Cause) + "."
 		if p.Breaker.State == breaker.StateHalfOpen.String() {
-			j.Why = "Its circuit breaker tries it with single calls, after it was open."
+			j.Why = "Its circuit breaker tries it with single calls: " + CauseText(p.Breaker.Cause) + "."
 		}
 	case p.State == plugin.Backoff.String():
 		j.Why = "It ended and is about to be started again."
@@ -78,33 +81,15 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 	default:
 		j.Level, j.Why, j.Try = Waiting, "It is "+p.State+".", ""
 	}
+	j.Waits = WaitText(p.Breaker.WaitsFor)
+	if o := p.Breaker.Opening; o != nil {
+		j.Opened = CauseText(o.Cause)
+	}
 	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
 		j.Level = Broken
 		j.Why += " Containers that need it are refused."
 	}
 	return j
-}
-
-// causeText says in words why a breaker changed.
-func causeText(cause string) string {
-	for c, text := range map[breaker.Cause]string{
-		breaker.CauseConsecutiveFailures: "several calls in a row failed",
-		breaker.CauseFailureRatio:        "too many of its calls failed",
-		breaker.CauseSlowCall:            "too many of its calls were slow",
-		breaker.CauseHung:                "a call hung, so the process was killed",
-		breaker.CauseExit:                "the process ended",
-		breaker.CauseHealth:              "its health check failed",
-		breaker.CauseProbe:               "a trial call failed",
-		breaker.CauseProbeExpired:        "a trial call never ended",
-		breaker.CauseTimer:               "the open time is over",
-		breaker.CauseStarted:             "a new process is there",
-		breaker.CauseManual:              "an operator did it",
-	} {
-		if c.String() == cause {
-			return text
-		}
-	}
-	return cause
 }
 
 // verdict is the first thing that a person reads.

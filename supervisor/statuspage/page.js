@@ -39,7 +39,9 @@ function took(seconds) {
   return seconds.toFixed(1) + " s";
 }
 
-const clock = (t) => new Date(t).toLocaleTimeString([], { hour12: false });
+// stamp is an instant as the log and the command line have it, in UTC; since is that and how long ago it was.
+const stamp = (t) => new Date(t).toISOString().slice(0, 19) + "Z";
+const since = (t, now) => stamp(t) + " (" + age(now - Date.parse(t)) + ")";
 const many = (n, one, more) => n + " " + (n === 1 ? one : more || one + "s");
 
 // plot draws the longest call of each slot as a bar; one with failed calls is hatched by its shape: it reaches up to the top line.
@@ -73,6 +75,11 @@ function failure(p, decisions) {
   return d && d.event + (d.pod ? " of " + d.namespace + "/" + d.pod + (d.container ? " (" + d.container + ")" : "") : "") + ": " + d.reason + ", " + d.detail;
 }
 
+// told is one failure that counted against a plugin's breaker.
+const told = (x, now) => since(x.at, now) + ": " + (x.event ? x.event + " of " + x.namespace + "/" + x.pod + (x.container ? " (" + x.container + ")" : "") + ": " : "") + [x.reason, x.detail].filter(Boolean).join(", ");
+
+const reasons = (list) => (list || []).map((r) => r.reason + " " + r.count).join(", ");
+
 function affected(p, missed, total) {
   const mine = missed.filter((m) => m.plugin === p.name);
   if (!p.missed) return "no living container runs without its work";
@@ -86,11 +93,19 @@ function card(p, j, v, now) {
   const row = (term, ...what) => list.push(make("dt", {}, term), make("dd", {}, ...what));
   row("Team", p.team || "unknown", p.contact ? " – ask " + p.contact : "");
   row("Why", make("strong", {}, j.why));
-  const failed = j.level === "broken" && failure(p, v.decisions);
+  row("Since", since(new Date(j.since).toISOString(), now));
+  const o = p.breaker.opening, opened = o && !o.closed ? o : null;
+  if (opened) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
+  if (j.waits) row("Waits for", j.waits);
+  const failed = j.level === "broken" && !opened && failure(p, v.decisions);
+  if (opened && opened.first) row("First error", told(opened.first, now));
+  if (opened && opened.last) row("Last error", told(opened.last, now));
   if (failed) row("Last failure", failed);
-  if (p.lastError && !(failed && failed.endsWith(p.lastError))) row("Last error", p.lastError);
-  row("Since", clock(j.since) + " (" + age(now - j.since) + ")");
+  if (p.lastError && !(failed && failed.endsWith(p.lastError)) && !(opened && opened.last)) row("Last error", p.lastError);
+  const exit = (p.exits || []).at(-1);
+  if (exit && j.level === "broken") row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + exit.detail + (exit.inFlight ? ", during " + exit.inFlight : ""));
   if (j.level !== "off" || p.missed) row("Affected", affected(p, v.missedContainers, v.missedTotal));
+  if (p.refused) row("Refused", many(p.refused, "request") + " of the runtime since the start, the last " + since(p.refusedAt, now) + ": " + reasons(p.refusedBy));
   if (j.try) row("Next", make("code", {}, j.try));
   return make("article", { class: "card", "data-edge": j.level }, make("h3", {}, p.name + " ", chip(j.level, marks[j.level] + " " + words[j.level])), make("dl", {}, ...list));
 }
@@ -101,7 +116,7 @@ function row(p, j, v, now) {
     make("th", { scope: "row", "data-label": "Plugin" }, make("span", {}, p.name)),
     cell("Team", "", p.team), cell("State", "", chip(j.level, marks[j.level] + " " + words[j.level]), make("span", { class: "plot-text" }, " " + p.state)), cell("Breaker", "", breaker),
     cell("Latency", "", plot(v.latency[p.name], now)), cell("Selected", "num", v.selected[p.name] || 0),
-    cell("Missed", p.missed ? "num strong" : "num", p.missed), cell("Restarts", "num", p.restarts), cell("Last error", "error", p.lastError || "none"));
+    cell("Missed", p.missed ? "num strong" : "num", p.missed), cell("Refused", p.refused ? "num strong" : "num", p.refused), cell("Restarts", "num", p.restarts), cell("Last error", "error", p.lastError || "none"));
 }
 
 // shownDecisions is how many are shown, of those that the page is told; on a phone each is a block of its own.
@@ -117,14 +132,14 @@ function decision(d) {
   const what = d.kind === "manual" ? d.manual : [actions[d.action] || d.action, d.reason].filter(Boolean).join(": ");
   const fields = (list) => (list || []).map((f) => f.field + (f.key ? "[" + f.key + "]" : "")).join(", ");
   const detail = [d.detail, fields(d.changed), d.dropped ? "dropped " + fields(d.dropped) : ""].filter(Boolean).join("; ");
-  return make("tr", {}, cell("Time", "", clock(d.time)), cell("Pod", "", pod), cell("Plugin", "", d.plugin ? d.plugin + (d.team ? " (" + d.team + ")" : "") : ""),
+  return make("tr", {}, cell("Time", "", stamp(d.time)), cell("Pod", "", pod), cell("Plugin", "", d.plugin ? d.plugin + (d.team ? " (" + d.team + ")" : "") : ""),
     cell("Event", "", d.event || d.kind), cell("What", d.reason ? "strong" : "", what || d.kind), cell("Detail", "detail", detail));
 }
 
 function facts(v, now) {
   const r = v.runtime;
   const runtime = r.connected ? "Connected to " + r.name + " " + r.version + " for " + age(now - Date.parse(r.since)) : (r.error || "") + (r.hint ? " – " + r.hint : "");
-  return [runtime, many(v.pods, "pod") + ", " + many(v.containers, "container"), "version " + v.version, "up for " + age(now - Date.parse(v.started)), "configuration " + v.config.hash.slice(0, 12)].filter(Boolean).join(" · ");
+  return [runtime, many(v.pods, "pod") + ", " + many(v.containers, "container"), v.refused ? many(v.refused, "request") + " refused for a plugin’s sake" : "", "version " + v.version, "up for " + age(now - Date.parse(v.started)), "configuration " + v.config.hash.slice(0, 12)].filter(Boolean).join(" · ");
 }
 
 let latest = null;
@@ -152,7 +167,7 @@ function render() {
   byId("missed-none").hidden = v.missedTotal > 0;
   byId("missed-table").hidden = v.missedTotal === 0;
   show("missed", v.missedContainers.map((m) => make("tr", {}, cell("Pod", "", m.namespace + "/" + m.pod), cell("Container", "", m.container),
-    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "", make("strong", {}, m.reason), latest.reasons[m.reason] ? " – " + latest.reasons[m.reason] : ""), cell("Since", "", clock(m.at)))));
+    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "", make("strong", {}, m.reason), latest.reasons[m.reason] ? " – " + latest.reasons[m.reason] : ""), cell("Since", "", since(m.at, now)))));
   byId("decisions-none").hidden = v.decisions.length > 0;
   byId("decisions-table").hidden = v.decisions.length === 0;
   show("decisions", v.decisions.slice(-shownDecisions).reverse().map(decision));
@@ -173,7 +188,7 @@ async function poll() {
     render();
   } catch {
     byId("stale").hidden = false;
-    byId("stale").textContent = "nri-supervisor does not answer since " + clock(answered) + ". What is shown may be old.";
+    byId("stale").textContent = "nri-supervisor does not answer since " + stamp(answered) + ". What is shown may be old.";
   } finally {
     clearTimeout(timer);
     setTimeout(poll, document.hidden ? 5000 : 1000);

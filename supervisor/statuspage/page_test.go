@@ -103,7 +103,7 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 		{"hung", with(func(p *supervisor.PluginStatus) { p.Breaker = supervisor.BreakerView{State: "open", Cause: "hung"} }), statuspage.Broken, "Its circuit breaker is open: a call hung, so the process was killed."},
 		{"half open", with(func(p *supervisor.PluginStatus) {
 			p.Breaker = supervisor.BreakerView{State: "half_open", Cause: "timer"}
-		}), statuspage.Broken, "Its circuit breaker tries it with single calls, after it was open."},
+		}), statuspage.Broken, "Its circuit breaker tries it with single calls: the open time is over."},
 		{"crash loop", with(func(p *supervisor.PluginStatus) {
 			p.State, p.Breaker = "crash_loop", supervisor.BreakerView{State: "open", Cause: "exit"}
 		}), statuspage.Broken, "It ends again and again, so it is started rarely."},
