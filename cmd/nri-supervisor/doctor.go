@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
@@ -24,6 +26,9 @@ const askLimit = 3 * time.Second
 
 // lookLimit bounds, with the question to the supervisor, the whole diagnosis: no disk that works takes longer for files of that size.
 const lookLimit = 30 * time.Second
+
+// longestWait bounds --wait: longer than any boot takes.
+const longestWait = 10 * time.Minute
 
 func newDoctor() *cobra.Command {
 	var at connectFlags
@@ -42,7 +47,11 @@ node-problem-detector can run it; the first line is the summary.`,
   nri-supervisor doctor -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) doctor.Report { return examine(ctx, at, root, wait) })
+			if wait <= 0 || wait > longestWait {
+				return usageError{hintError{fmt.Errorf("doctor: --wait %s is not above zero and at most %s", wait, longestWait), []string{"write --wait 3s"}}}
+			}
+			q := question{wait: wait, patient: cmd.Flags().Changed("wait")}
+			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) doctor.Report { return examine(ctx, at, root, q) })
 			if err != nil {
 				writeError(cmd.ErrOrStderr(), err)
 				return codeError{doctor.ExitUnknown}
@@ -56,7 +65,7 @@ node-problem-detector can run it; the first line is the summary.`,
 	at.add(cmd)
 	out.add(cmd)
 	cmd.Flags().StringVar(&root, "root", "/", "where the node's files are, for a container that has them mounted")
-	cmd.Flags().DurationVar(&wait, "wait", askLimit, "how long to wait for the answer of the running supervisor")
+	cmd.Flags().DurationVar(&wait, "wait", askLimit, "how long to wait for the answer of the running supervisor; if given, also for its socket to appear")
 	return cmd
 }
 
@@ -79,7 +88,7 @@ func inTime(ctx context.Context, limit time.Duration, look func(context.Context)
 }
 
 // examine looks at the node.
-func examine(ctx context.Context, at connectFlags, root string, wait time.Duration) doctor.Report {
+func examine(ctx context.Context, at connectFlags, root string, q question) doctor.Report {
 	in := doctor.Input{SocketOf: runtimeSocketOf}
 	if files, ok := os.DirFS(root).(fs.ReadLinkFS); ok {
 		in.Host = doctor.Host{Files: files, Landlock: isolation.Landlock()}
@@ -104,7 +113,7 @@ func examine(ctx context.Context, at connectFlags, root string, wait time.Durati
 		}
 		socket = filepath.Join(root, socket)
 	}
-	in.Live = askLive(ctx, socket, wait)
+	in.Live = q.ask(ctx, socket)
 	return doctor.Diagnose(in)
 }
 
@@ -142,17 +151,52 @@ func runtimeSocketOf(config string) string {
 	return cfg.Supervisor.Runtime.Socket
 }
 
-// askLive asks the running supervisor.
-func askLive(ctx context.Context, socket string, wait time.Duration) doctor.Live {
-	asking, cancel := context.WithTimeout(ctx, wait)
+// question is how the running supervisor is asked.
+type question struct {
+	wait    time.Duration // for the answer
+	patient bool          // also for the socket to appear, as after a boot
+}
+
+// retryEvery is how often a socket is looked for that is not there yet.
+const retryEvery = 100 * time.Millisecond
+
+// status asks until there is an answer or the time is over.
+func (q question) status(asking context.Context, c *admin.Client) (supervisor.Status, error) {
+	again := time.NewTicker(retryEvery)
+	defer again.Stop()
+	var absent error // why nobody was reached the last time
+	for {
+		st, err := c.Status(asking)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+			absent = err
+		case err != nil && absent != nil && asking.Err() != nil: // the time was over on the way
+			return st, absent
+		default:
+			return st, err
+		}
+		if !q.patient {
+			return st, absent
+		}
+		select {
+		case <-again.C:
+		case <-asking.Done():
+			return st, absent
+		}
+	}
+}
+
+// ask asks the running supervisor.
+func (q question) ask(ctx context.Context, socket string) doctor.Live {
+	asking, cancel := context.WithTimeout(ctx, q.wait)
 	defer cancel()
 	c, err := admin.Dial(socket)
 	if err != nil {
 		return doctor.Live{Silent: err.Error(), Hint: "set --socket"}
 	}
-	st, err := c.Status(asking)
-	if err != nil && asking.Err() != nil && ctx.Err() == nil { // a socket that nobody listens on refuses at once
-		return doctor.Live{Silent: fmt.Sprintf("it runs and does not answer in %s", wait), Hint: "restart it, after looking at its log: systemctl restart nri-supervisor"}
+	st, err := q.status(asking, c)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a socket that nobody listens on refuses at once
+		return doctor.Live{Silent: fmt.Sprintf("it runs and does not answer in %s", q.wait), Hint: "restart it, after looking at its log: systemctl restart nri-supervisor"}
 	}
 	if err != nil {
 		l := doctor.Live{Silent: err.Error(), Denied: errors.Is(err, fs.ErrPermission)}

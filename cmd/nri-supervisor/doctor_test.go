@@ -122,6 +122,33 @@ func TestDoctorFindsThePluginsOfTheDefaultFolderBelowTheRoot(t *testing.T) {
 	}
 }
 
+func TestDoctorWaitsForWhatItWasToldToWaitFor(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []string{"0", "0s", "-1s", "11m", "2562047h"} {
+		if code, stdout, stderr := command(t, "doctor", "--wait="+wait); code != exitUsage || stdout != "" || !strings.Contains(stderr, "is not above zero and at most 10m") || !strings.Contains(stderr, "write --wait 3s") {
+			t.Errorf("--wait=%s: exit code %d, stdout %q, stderr %q", wait, code, stdout, stderr)
+		}
+	}
+	root := shortDir(t)
+	socket := filepath.Join(root, "admin.sock")
+	_, stdout, _ := command(t, "doctor", "--root", root, "--socket", socket, "--wait", "1ms")
+	if !strings.Contains(stdout, "there is no such socket") || strings.Contains(stdout, "it runs") {
+		t.Errorf("a socket that never comes:\n%s", stdout)
+	}
+	found := make(chan string, 1)
+	go func() {
+		_, stdout, _ := command(t, "doctor", "--root", root, "--socket", socket, "--wait", "10m")
+		found <- stdout
+	}()
+	late := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	if err := os.Symlink(late, socket); err != nil {
+		t.Fatal(err)
+	}
+	if stdout := <-found; !strings.Contains(stdout, "registered with containerd v2.4.2") {
+		t.Errorf("a socket that appears late:\n%s", stdout)
+	}
+}
+
 // TestDoctorEndsWhateverItFinds: a pipe in place of a file, a supervisor that hangs, a file system that hangs, and a signal meanwhile.
 func TestDoctorEndsWhateverItFinds(t *testing.T) {
 	t.Parallel()

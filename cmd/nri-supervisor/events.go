@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -69,10 +70,14 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 	fl.StringVar(&f.filter.Plugin, "plugin", "", "only this plugin")
 	completeFlag(cmd, "plugin", at.completePlugins(anyFlag))
 	fl.StringVar(&f.filter.Team, "team", "", "only plugins of this team")
+	completeFlag(cmd, "team", at.completeTeams())
 	fl.StringVar(&f.pod, "pod", "", "only this pod: NAME or NAMESPACE/NAME")
 	fl.StringVar(&f.filter.Event, "event", "", "only this event, such as CreateContainer")
 	fl.StringVar(&f.filter.Outcome, "outcome", "", "only this outcome or reason, such as timeout or breaker_open")
 	fl.StringVar(&f.action, "action", "", "only what came to this, such as ignored or failed")
+	completeFlag(cmd, "event", completeNames(supervisor.EventNames()...))
+	completeFlag(cmd, "outcome", completeNames(supervisor.OutcomeNames()...))
+	completeFlag(cmd, "action", completeValues(journal.Actions()...))
 	fl.BoolVar(&f.filter.Notable, "notable", false, "only what changed, denied, refused or missed something")
 	at.add(cmd)
 	out.add(cmd)

@@ -47,7 +47,7 @@ to debug, info, warn or error. It holds until the service ends, which starts
 with --log-level again.`,
 		Example: `  nri-supervisor log-level
   nri-supervisor log-level debug`,
-		ValidArgs: []string{"debug", "info", "warn", "error"},
+		ValidArgs: levels(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError{fmt.Errorf("log-level: %d arguments: name one level, or none to see it", len(args))}
@@ -79,3 +79,6 @@ with --log-level again.`,
 	out.add(cmd)
 	return cmd
 }
+
+// levels are the names of the levels.
+func levels() []string { return []string{"debug", "info", "warn", "error"} }

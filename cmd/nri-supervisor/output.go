@@ -42,6 +42,7 @@ func (f *format) Set(s string) error {
 func (f *format) add(cmd *cobra.Command) {
 	*f = formatTable
 	cmd.Flags().VarP(f, "output", "o", "how to print")
+	completeFlag(cmd, "output", completeNames(string(formatTable), string(formatJSON)))
 }
 
 // show writes v as JSON, or calls table for people.

@@ -49,7 +49,9 @@ at once. A changed configuration or manifest is applied soon after it was writte
 	}
 	cmd.Flags().StringVar(&f.config, "config", "", "file with the Supervisor document (default "+defaultConfig+", if it exists)")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	completeFlag(cmd, "log-level", completeNames(levels()...))
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "auto", "json, console, or auto: console on a terminal")
+	completeFlag(cmd, "log-format", completeNames("auto", "console", "json"))
 	return cmd
 }
 

@@ -109,6 +109,12 @@ func TestTheShellCompletesCommandsAndTheNamesOfPlugins(t *testing.T) {
 		{"nothing behind a plugin", []string{"plugin", "show", "--socket", socket, "gpu-env", ""}, nil, "netpol"},
 		{"a flag's plugin", []string{"events", "--socket", socket, "--plugin", ""}, []string{"netpol\t"}, "restart"},
 		{"a level", []string{"log-level", "d"}, []string{"debug"}, "netpol"},
+		{"a flag's team", []string{"events", "--socket", socket, "--team", ""}, []string{"network\tnetpol, slow", "ml-infra\tgpu-env"}, "restart"},
+		{"a flag's outcome", []string{"events", "--outcome", ""}, []string{"timeout", "breaker_open", "success"}, "netpol"},
+		{"a flag's action", []string{"events", "--action", ""}, []string{"ignored", "failed", "withheld"}, "netpol"},
+		{"a flag's event", []string{"events", "--event", "Create"}, []string{"CreateContainer"}, "netpol"},
+		{"a format", []string{"status", "-o", ""}, []string{"table", "json"}, "netpol"},
+		{"the service's level", []string{"run", "--log-level", ""}, []string{"debug"}, "netpol"},
 		{"without a service", []string{"plugin", "show", "--socket", "/nowhere", ""}, nil, "netpol"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,8 +94,11 @@ function card(p, j, v, now) {
   row("Team", p.team || "unknown", p.contact ? " – ask " + p.contact : "");
   row("Why", make("strong", {}, j.why));
   row("Since", since(new Date(j.since).toISOString(), now));
+  if (j.level !== "off" || p.missed) row("Affected", affected(p, v.missedContainers, v.missedTotal));
+  if (p.refused) row("Refused", many(p.refused, "request") + " of the runtime since the start, the last " + since(p.refusedAt, now) + ": " + reasons(p.refusedBy));
+  if (j.try) row("Next", make("code", {}, j.try));
   const o = p.breaker.opening, opened = o && !o.closed ? o : null;
-  if (opened) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
+  if (opened && (opened.again || Date.parse(opened.at) !== j.since)) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
   if (j.waits) row("Waits for", j.waits);
   const failed = j.level === "broken" && !opened && failure(p, v.decisions);
   if (opened && opened.first) row("First error", told(opened.first, now));
@@ -103,10 +106,7 @@ function card(p, j, v, now) {
   if (failed) row("Last failure", failed);
   if (p.lastError && !(failed && failed.endsWith(p.lastError)) && !(opened && opened.last)) row("Last error", p.lastError);
   const exit = (p.exits || []).at(-1);
-  if (exit && j.level === "broken") row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + exit.detail + (exit.inFlight ? ", during " + exit.inFlight : ""));
-  if (j.level !== "off" || p.missed) row("Affected", affected(p, v.missedContainers, v.missedTotal));
-  if (p.refused) row("Refused", many(p.refused, "request") + " of the runtime since the start, the last " + since(p.refusedAt, now) + ": " + reasons(p.refusedBy));
-  if (j.try) row("Next", make("code", {}, j.try));
+  if (exit && j.level === "broken" && !(opened && opened.last && opened.last.reason === exit.reason)) row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + exit.detail + (exit.inFlight ? ", during " + exit.inFlight : ""));
   return make("article", { class: "card", "data-edge": j.level }, make("h3", {}, p.name + " ", chip(j.level, marks[j.level] + " " + words[j.level])), make("dl", {}, ...list));
 }
 
@@ -132,7 +132,7 @@ function decision(d) {
   const what = d.kind === "manual" ? d.manual : [actions[d.action] || d.action, d.reason].filter(Boolean).join(": ");
   const fields = (list) => (list || []).map((f) => f.field + (f.key ? "[" + f.key + "]" : "")).join(", ");
   const detail = [d.detail, fields(d.changed), d.dropped ? "dropped " + fields(d.dropped) : ""].filter(Boolean).join("; ");
-  return make("tr", {}, cell("Time", "", stamp(d.time)), cell("Pod", "", pod), cell("Plugin", "", d.plugin ? d.plugin + (d.team ? " (" + d.team + ")" : "") : ""),
+  return make("tr", {}, cell("Time", "when", stamp(d.time)), cell("Pod", "", pod), cell("Plugin", "", d.plugin ? d.plugin + (d.team ? " (" + d.team + ")" : "") : ""),
     cell("Event", "", d.event || d.kind), cell("What", d.reason ? "strong" : "", what || d.kind), cell("Detail", "detail", detail));
 }
 
@@ -167,7 +167,7 @@ function render() {
   byId("missed-none").hidden = v.missedTotal > 0;
   byId("missed-table").hidden = v.missedTotal === 0;
   show("missed", v.missedContainers.map((m) => make("tr", {}, cell("Pod", "", m.namespace + "/" + m.pod), cell("Container", "", m.container),
-    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "", make("strong", {}, m.reason), latest.reasons[m.reason] ? " – " + latest.reasons[m.reason] : ""), cell("Since", "", since(m.at, now)))));
+    cell("Plugin", "", m.plugin), cell("Team", "", m.team), cell("Reason", "", make("strong", {}, m.reason), latest.reasons[m.reason] ? " – " + latest.reasons[m.reason] : ""), cell("Since", "when", since(m.at, now)))));
   byId("decisions-none").hidden = v.decisions.length > 0;
   byId("decisions-table").hidden = v.decisions.length === 0;
   show("decisions", v.decisions.slice(-shownDecisions).reverse().map(decision));
