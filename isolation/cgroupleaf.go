@@ -37,8 +37,9 @@ type cgroupLeaf struct {
 	dir string
 	fd  *os.File
 	v1  []string
-	// oom are files that count the out-of-memory kills.
-	oom []string
+	// oom are files that count the out-of-memory kills. oomGroup: the kernel kills all processes then; oomSingle: one of them.
+	oom                 []string
+	oomGroup, oomSingle bool
 	// memory is the file with the bytes in use, memoryStat says what they are; empty: the cgroup does not count them. inactive is how memoryStat names file pages that nobody used lately.
 	memory, memoryStat, inactive string
 }
@@ -128,6 +129,7 @@ func (c *cgroupLeaf) limitV2(controller string, l Limits) error {
 	case "memory":
 		c.oom = append(c.oom, filepath.Join(c.dir, "memory.events"))
 		c.memory, c.memoryStat, c.inactive = filepath.Join(c.dir, "memory.current"), filepath.Join(c.dir, "memory.stat"), "inactive_file"
+		c.oomGroup = true
 		settings := []cgroupSetting{{file: "memory.oom.group", value: "1", optional: true}} // a plugin without half of its processes is none
 		if l.Memory > 0 {
 			settings = append(settings, cgroupSetting{file: "memory.swap.max", value: "0", optional: true},
@@ -154,7 +156,7 @@ func (c *cgroupLeaf) limitV1(controller, dir string, l Limits) error {
 	}
 	switch controller {
 	case "memory":
-		c.oom = append(c.oom, filepath.Join(dir, "memory.oom_control"))
+		c.oom, c.oomSingle = append(c.oom, filepath.Join(dir, "memory.oom_control")), true
 		c.memory, c.memoryStat, c.inactive = filepath.Join(dir, "memory.usage_in_bytes"), filepath.Join(dir, "memory.stat"), "total_inactive_file"
 		if l.Memory > 0 {
 			n := strconv.FormatInt(l.Memory, 10)

@@ -54,8 +54,10 @@ type Instance struct {
 	cause   Reason         // why it is being ended; empty: nobody asked for it
 	ending  bool           // the process is gone: no new helper may start
 	helpers sync.WaitGroup // goroutines that talk to the plugin; no Add once ending is set
-	oom     bool           // the kernel killed something of it for want of memory
+	oom     bool           // the kernel killed something of it for want of memory, and that was not told yet when it ended
 	exit    Exit
+
+	oomsTold int // kills for want of memory that Spec.OnOOM was told of, or that are in the exit
 }
 
 // PID is the process id. It stays the same after the exit, when it may belong to somebody else.
@@ -185,9 +187,7 @@ func (i *Instance) supervise(p *process, started <-chan struct{}) {
 	}
 	i.helpers.Wait()
 	if i.leaf != nil {
-		i.mu.Lock()
-		i.oom = i.leaf.oomKills() > 0
-		i.mu.Unlock()
+		i.countOOM(p)
 		_ = i.leaf.remove() // what cannot be removed is swept by the next supervisor
 	}
 	_ = i.dir.remove() // what cannot be removed is swept by the next start

@@ -51,6 +51,9 @@ type Spec struct {
 	// OnOutput receives each line of the plugin's output after cutting and rate limiting. It must not block: the plugin
 	// stops at its next write when the pipe is full. Nil means that output is only kept for Exit.LastOutput.
 	OnOutput func(Line)
+	// OnOOM is told how many processes of the incarnation the kernel killed for want of memory while the plugin itself went on, a second or two after it was
+	// done. It must not block. It is not called after Instance.Done is closed. A plugin that is killed itself ends with ReasonOOM. Nil: nobody is told.
+	OnOOM func(killed int)
 	// StopGrace bounds the phases of Stop. The zero value means the documented defaults.
 	StopGrace StopGrace
 }

@@ -203,6 +203,9 @@ func (i *Instance) execute(ctx context.Context, bin binary, peer *os.File, env [
 	i.out.pid = p.pid
 	i.drain(stdout, stderr)
 	go i.supervise(p, started)
+	if i.leaf != nil && i.leaf.oomSingle {
+		i.help(func() { i.watchOOM(p) })
+	}
 	if stage != nil && err == nil {
 		err = i.awaitStage(ctx, stage, p)
 	}

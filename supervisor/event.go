@@ -86,6 +86,11 @@ type (
 		PID          int
 		Exit         Exit
 	}
+	// ChildrenOutOfMemory says that the kernel killed processes of a plugin for want of memory, and that the plugin itself, whose process PID is (0: not known yet), went on.
+	ChildrenOutOfMemory struct {
+		Plugin, Team string
+		PID, Killed  int
+	}
 	// PluginSynced says that a plugin was told the state.
 	PluginSynced struct {
 		Plugin, Team     string
@@ -198,6 +203,7 @@ func (RegisteredOtherwise) event() {}
 func (AttachRefused) event()       {}
 func (PluginReplaced) event()      {}
 func (PluginExited) event()        {}
+func (ChildrenOutOfMemory) event() {}
 func (PluginSynced) event()        {}
 func (PluginSyncFailed) event()    {}
 func (BreakerChanged) event()      {}

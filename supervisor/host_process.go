@@ -36,6 +36,10 @@ func (h *host) launch(inc plugin.Incarnation) {
 		inst, err := h.sup.launcher.Launch(ctx, r.spec, Hooks{
 			Update: h.sup.updates.request(h),
 			Output: func(l OutputLine) { h.output(r, l) },
+			OutOfMemory: func(killed int) {
+				h.met.oomKilled(killed)
+				h.sup.emit(ChildrenOutOfMemory{Plugin: h.name, Team: h.policy().Team, PID: int(r.pid.Load()), Killed: killed})
+			},
 			Refused: func(x Refused) {
 				h.sup.emit(AttachRefused{Plugin: h.name, Team: h.policy().Team, Refused: x})
 			},

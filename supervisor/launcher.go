@@ -22,6 +22,8 @@ type Hooks struct {
 	Update func(ctx context.Context, updates []*api.ContainerUpdate) (failed []*api.ContainerUpdate, err error)
 	// Output takes one line of the plugin's output.
 	Output func(OutputLine)
+	// OutOfMemory is told how many processes of the plugin the kernel killed for want of memory while the plugin itself went on.
+	OutOfMemory func(killed int)
 	// Refused is told of connections that were turned away from the socket of a plugin that attaches.
 	Refused func(Refused)
 	// Waiting is told when a further connection of a plugin that attaches waits to be launched.

@@ -90,6 +90,10 @@ func lifeMetrics() []Metric {
 		{Name: "plugin_starts_total", Unit: "starts", Help: "Starts of a plugin's process.", Labels: append(plugin, closed("result", startSuccess, startFailure))},
 		{Name: "plugin_exits_total", Unit: "exits", Help: "Ends of a plugin's process, by reason.", Labels: append(plugin, pooled("reason", exitReasons()...))},
 		{
+			Name: "plugin_oom_kills_total", Unit: "processes",
+			Help: "Processes of a plugin that the kernel killed for want of memory while the plugin itself went on; its own end is in plugin_exits_total.", Labels: plugin,
+		},
+		{
 			Name: "plugin_memory_bytes", Kind: MetricGauge, Unit: "bytes",
 			Help: "Memory of a plugin's control group, without file pages that nobody used lately; absent where the host does not count it.", Labels: owned,
 		},

@@ -46,7 +46,7 @@ type pluginMetrics struct {
 	mu         sync.RWMutex // for reading while a series is looked up, so that none appears after forget
 	over       bool         // the plugin has left the configuration
 
-	stale, late, unheard               prometheus.Counter
+	stale, late, unheard, ooms         prometheus.Counter
 	selected, notSelected, matchErrors prometheus.Counter
 
 	calls, refusals, fallbacks, containers, transitions, exits *pooledCounter
@@ -80,7 +80,7 @@ func (m *metrics) plugin(name, team string) *pluginMetrics {
 	out := &pluginMetrics{
 		all: m, name: name, team: team,
 		stale: m.counters["plugin_stale_inputs_total"].WithLabelValues(name), late: m.counters["plugin_late_replies_total"].WithLabelValues(name),
-		unheard:  m.counters["plugin_output_dropped_total"].WithLabelValues(name),
+		unheard: m.counters["plugin_output_dropped_total"].WithLabelValues(name), ooms: m.counters["plugin_oom_kills_total"].WithLabelValues(name),
 		selected: decisions.WithLabelValues(name, decisionSelected), notSelected: decisions.WithLabelValues(name, decisionNotSelected),
 		matchErrors: decisions.WithLabelValues(name, decisionError),
 
@@ -182,6 +182,9 @@ func (p *pluginMetrics) started(result string) {
 
 // outputDropped counts lines of output that were left out.
 func (p *pluginMetrics) outputDropped(lines int) { p.unheard.Add(float64(lines)) }
+
+// oomKilled counts processes that the kernel killed for want of memory while the plugin went on.
+func (p *pluginMetrics) oomKilled(n int) { p.ooms.Add(float64(n)) }
 
 func (p *pluginMetrics) exited(reason string) { p.count(p.exits, combination{reason}, other()) }
 

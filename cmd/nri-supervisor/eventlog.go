@@ -115,6 +115,8 @@ func line(ev supervisor.Event) entry {
 		}
 		return entry{level, "plugin exited", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.String("reason", e.Exit.Reason),
 			zap.String("detail", e.Exit.Detail), zap.Strings("lastOutput", e.Exit.Output))}
+	case supervisor.ChildrenOutOfMemory:
+		return entry{warn, "processes of a plugin were killed for want of memory", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.Int("killed", e.Killed))}
 	case supervisor.PluginSynced:
 		return entry{info, "plugin synchronized", append(who(e.Plugin, e.Team), zap.Int("pods", e.Pods), zap.Int("containers", e.Containers), zap.Duration("took", e.Took))}
 	case supervisor.PluginSyncFailed:

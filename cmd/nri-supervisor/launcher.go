@@ -51,7 +51,7 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	i, err := isolation.Start(ctx, isolation.Spec{
 		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,
 		SHA256: p.Spec.Exec.SHA256, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
-		Host: l.host, Confine: confine, OnUpdate: h.Update,
+		Host: l.host, Confine: confine, OnUpdate: h.Update, OnOOM: h.OutOfMemory,
 		OnOutput: func(line isolation.Line) {
 			h.Output(supervisor.OutputLine{
 				PID: line.PID, Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,

@@ -61,6 +61,7 @@ func events() []supervisor.Event {
 		supervisor.PluginReplaced{Plugin: plugin, Team: team, From: 42, To: 43},
 		supervisor.PluginExited{Plugin: plugin, Team: team, PID: 42, Exit: supervisor.Exit{Reason: "exit_code", Detail: "exit code 2 after 1.5s (exit_code)", Output: []string{"panic: x"}}},
 		supervisor.PluginExited{Plugin: plugin, Team: team, PID: 42, Exit: supervisor.Exit{Reason: "stopped", Detail: "exit code 0 after 3h (stopped)"}},
+		supervisor.ChildrenOutOfMemory{Plugin: plugin, Team: team, PID: 42, Killed: 2},
 		supervisor.PluginSynced{Plugin: plugin, Team: team, Pods: 3, Containers: 7, Took: 5 * time.Millisecond},
 		supervisor.PluginSyncFailed{Plugin: plugin, Team: team, Err: "no answer in 30s"},
 		supervisor.BreakerChanged{Plugin: plugin, Team: team, Transition: breaker.Transition{From: breaker.StateClosed, To: breaker.StateOpen, Cause: breaker.CauseHung, OpenFor: 5 * time.Second}},

@@ -25,6 +25,7 @@ func attempts() map[string]func(arg string) (string, error) {
 		"nothing":  func(string) (string, error) { return "", nil },
 		"orphan":   tryOrphan,
 		"fork":     tryFork,
+		"child":    tryInChild,
 		"memory":   tryMemory,
 		"files":    tryFiles,
 		"rlimit":   tryRlimit,
@@ -112,6 +113,12 @@ func sleep() int {
 	signal.Ignore(unix.SIGTERM)
 	<-time.After(5 * time.Minute)
 	return 0
+}
+
+// tryInChild lets a child make the attempt, and returns how that ended.
+func tryInChild(words string) (string, error) {
+	out, err := exec.Command("/proc/self/exe", attempter, words).Output()
+	return strings.TrimSpace(string(out)), err
 }
 
 // tryFork starts up to n sleepers and returns how many it got.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
@@ -58,6 +59,44 @@ func TestAPluginThatIsKilledForWantOfMemoryAtItsStartSaysSo(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "killed for want of memory before it was ready: resources.limits.memory is 104857600 bytes") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAChildThatIsKilledForWantOfMemoryIsToldAndIsNotTheEndOfThePlugin(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	s := spec(t, h, dir, isolation.Confinement{Limits: isolation.Limits{Memory: 200 << 20}})
+	told := make(chan int, 10)
+	s.OnOOM = func(killed int) { told <- killed }
+	i := start(t, s)
+	got := ask(t, i, "child:memory:400")
+	if inGuest() { // on cgroup v2 a plugin lives and dies as a whole
+		wait(t, i.Done(), "the plugin has ended")
+		if exit := i.Exit(); exit.Reason != isolation.ReasonOOM || len(told) > 0 {
+			t.Errorf("exit %s, told %d times of others", exit, len(told))
+		}
+		return
+	}
+	if !strings.Contains(got, "signal: killed") {
+		t.Errorf("the child: %s", got)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case n := <-told:
+		if n != 1 {
+			t.Errorf("told of %d processes, want 1", n)
+		}
+	case <-timer.C:
+		t.Fatalf("not told within %s", patience)
+	}
+	if got := ask(t, i, "nothing"); got != "ok" {
+		t.Errorf("the plugin itself: %s", got)
+	}
+	_ = syscall.Kill(i.PID(), syscall.SIGKILL)
+	wait(t, i.Done(), "the plugin has ended")
+	if exit := i.Exit(); exit.Reason != isolation.ReasonSignal || len(told) > 0 {
+		t.Errorf("exit %s, told %d times more", exit, len(told))
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	hostMode = "host"
 	// orphanMaker and sleeper make it a child and a grandchild of the plugin.
 	orphanMaker, sleeper = "orphan-maker", "sleeper"
+	// attempter makes it a child that makes an attempt.
+	attempter = "attempter"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,9 @@ func TestMain(m *testing.M) {
 			os.Exit(beHostile(os.Args[2:]))
 		case orphanMaker:
 			os.Exit(makeOrphan())
+		case attempter:
+			fmt.Println(attempt(os.Args[2]))
+			os.Exit(0)
 		case sleeper:
 			os.Exit(sleep())
 		case hostMode:
