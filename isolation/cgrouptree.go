@@ -159,6 +159,9 @@ func parseOwnCgroups(lines *bufio.Scanner) map[string]string {
 // openCgroupTree makes the supervisor's cgroups. A tree that a killed supervisor with the same run directory left is emptied
 // first: only plugins are ever put into it.
 func openCgroupTree(name string) (*cgroupTree, error) {
+	if err := canCloneInto(); err != nil {
+		return nil, err
+	}
 	own, v1, err := ownHierarchies()
 	if err != nil {
 		return nil, fmt.Errorf("find own cgroup: %w", err)

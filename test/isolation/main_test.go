@@ -24,6 +24,8 @@ const (
 	hostMode = "host"
 	// orphanMaker and sleeper make it a child and a grandchild of the plugin.
 	orphanMaker, sleeper = "orphan-maker", "sleeper"
+	// lacking makes it a supervisor on a kernel that lacks something.
+	lacking = "lacking"
 	// attempter makes it a child that makes an attempt.
 	attempter = "attempter"
 )
@@ -37,6 +39,8 @@ func TestMain(m *testing.M) {
 			os.Exit(beHostile(os.Args[2:]))
 		case orphanMaker:
 			os.Exit(makeOrphan())
+		case lacking:
+			os.Exit(startWithout(os.Args[2:]))
 		case attempter:
 			fmt.Println(attempt(os.Args[2]))
 			os.Exit(0)
