@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,14 @@ func TestABrokenManifestKeepsItsLastGoodVersion(t *testing.T) {
 		"nothing happened": {func(nodeDir) {}, "a b"},
 		"a wrong field":    {func(d nodeDir) { d.write("p/a.yaml", manifestOf("a", "selector: {}, nonsense: 1")) }, "a(last good) b"},
 		"no YAML at all":   {func(d nodeDir) { d.write("p/a.yaml", "kind: [") }, "a(last good) b"},
+		"nothing in the file, as after a full disk": {func(d nodeDir) { d.write("p/a.yaml", "") }, "a(last good) b"},
+		"zeros in the file, as after a power cut":   {func(d nodeDir) { d.write("p/a.yaml", "\x00\x00\x00\n") }, "a(last good) b"},
+		"a folder in its place": {func(d nodeDir) {
+			if err := errors.Join(os.Remove(d.path("p/a.yaml")), os.Mkdir(d.path("p/a.yaml"), 0o755)); err != nil {
+				d.t.Fatal(err)
+			}
+		}, "a(last good) b"},
+		"commented out": {func(d nodeDir) { d.write("p/a.yaml", "# "+strings.ReplaceAll(manifestOf("a", config), "\n", "\n# ")) }, "b"},
 		"one name twice": {func(d nodeDir) {
 			d.write("p/c.yaml", manifestOf("a", "selector: {}"))
 		}, "a(last good) b"},

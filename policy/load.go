@@ -20,7 +20,7 @@ import (
 // lists everything found wrong, and the Config is nil.
 //
 // In a folder, files ending in .yaml or .yml are read whose name does not start with a dot; symbolic
-// links are followed, folders inside are not. The configuration file itself is left out if it
+// links are followed; a folder of such a name is a mistake. The configuration file itself is left out if it
 // lies in such a folder. A relative path in pluginDirs is taken from the folder of the configuration file.
 func Load(o LoadOptions) (*Config, error) {
 	b := newBuilder(o)
@@ -120,11 +120,7 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 			if strings.HasPrefix(name, ".") || (!strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml")) {
 				continue
 			}
-			full := filepath.Join(path, name)
-			if info, err := os.Stat(full); err == nil && info.IsDir() {
-				continue
-			}
-			out = append(out, full)
+			out = append(out, filepath.Join(path, name))
 		}
 	}
 	slices.SortFunc(out, func(a, b string) int { return cmp.Compare(a, b) })

@@ -90,7 +90,7 @@ func TestAFolderIsReadWithoutBackupsDotfilesAndFoldersInside(t *testing.T) {
 	tr.write("plugins.d/a.yaml", plugin("a"), 0o644)
 	tr.write("plugins.d/b.yml", plugin("b"), 0o644)
 	tr.write("elsewhere/c", plugin("c"), 0o644)
-	for _, ignored := range []string{".a.yaml", ".#a.yaml", "a.yaml~", "a.yaml.bak", "a.yaml.swp", "#a.yaml#", "README", "a.json", "dir.yaml/x.yaml", "..data/a.yaml"} {
+	for _, ignored := range []string{".a.yaml", ".#a.yaml", "a.yaml~", "a.yaml.bak", "a.yaml.swp", "#a.yaml#", "README", "a.json", "dir/x.yaml", "..data/a.yaml"} {
 		tr.write("plugins.d/"+ignored, "nonsense: [", 0o644)
 	}
 	if err := os.Symlink("../elsewhere/c", tr.path("plugins.d/c.yaml")); err != nil {

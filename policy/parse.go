@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -197,6 +198,10 @@ func (d *document) checkAPIVersion(version string) {
 // pluginFile reads a file with Plugin documents.
 func (b *builder) pluginFile(f SourceFile) {
 	b.hash.add(f.Path, f.Data)
+	if len(bytes.Trim(f.Data, "\x00 \t\r\n")) == 0 { // what a full disk or a power cut leaves; it is no wish to remove a plugin, as a file with comments alone is
+		b.rejectFile(Problem{File: f.Path, Message: "the file is empty", Remedy: "write the manifest to it, or remove the file to remove its plugins"})
+		return
+	}
 	docs, problems := parseDocuments(f)
 	for _, n := range docs {
 		kind := n.get("kind")

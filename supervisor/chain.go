@@ -25,6 +25,7 @@ type visit struct {
 	name  naming
 	key   string
 	until time.Time // by then the runtime must have its answer
+	lost  time.Time // from then on it must be taken to have gone on without
 
 	quiet   []*host   // whose missing work is recorded already
 	earlier setFields // what the plugins asked so far have set
@@ -39,8 +40,9 @@ type visit struct {
 }
 
 func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
+	until, lost := se.deadline(ctx)
 	v := &visit{
-		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: se.deadline(ctx),
+		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: until, lost: lost,
 		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), values: newValues(ctr.GetEnv())},
 	}
 	v.trace(ctx)

@@ -124,9 +124,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		v.turnOver(parts)
 		return nil, nil, err
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		v.unanswered(parts)
-	}
+	v.unanswered(ctx, parts)
 	v.changes(parts, false)
 	if v.outside {
 		se.authors.Store(&authorship{ref: v.ref, owners: v.owners, plugins: consulted(parts)})
@@ -144,14 +142,18 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	return adjust, s.gentle(rpl.GetUpdate(), ""), nil
 }
 
-// unanswered: the runtime went away before it had the answer, and goes on without it. What the plugins did is missing, should the container turn up in its next snapshot.
-func (v *visit) unanswered(parts []*part) {
+// unanswered: when the runtime went away before it had the answer, or has waited for longer than it does, it goes on without it, and what the plugins did is missing.
+func (v *visit) unanswered(ctx context.Context, parts []*part) {
+	detail := "the runtime went away before it had the answer"
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		if time.Now().Before(v.lost) {
+			return
+		}
+		detail = "nri-supervisor stood still, and the runtime goes on without an answer that is late"
+	}
 	for _, p := range parts {
 		if p.result.Delivered && p.result.Outcome == breaker.OutcomeSuccess {
-			p.result = callResult{
-				Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeCanceled}, took: p.result.took,
-				detail: "the runtime went away before it had the answer",
-			}
+			p.result = callResult{Result: plugin.Result{Delivered: true, Outcome: breaker.OutcomeCanceled}, took: p.result.took, detail: detail}
 			_ = v.settle(p.h, p.result) // recorded; there is nobody to refuse
 		}
 	}
@@ -240,7 +242,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 				settled, asked = true, consulted(parts)
 				continue
 			}
-			v.lost(parts, res.LostUpdates)
+			v.left(parts, res.LostUpdates)
 			v.owners = res.Owners
 			for _, p := range parts {
 				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {

@@ -55,7 +55,8 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 			}
 		}
 		if proto.Size(res.Reply) <= replyLimit {
-			v.lost(parts, res.LostUpdates)
+			v.left(parts, res.LostUpdates)
+			v.unanswered(ctx, parts)
 			return v.sup.gentle(res.Reply.GetUpdate(), v.ref.Container), nil
 		}
 		if err := v.dropLargest(parts); err != nil {
@@ -105,7 +106,8 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 			_ = v.conflict(parts, d)
 		}
 		if proto.Size(res.Reply) <= replyLimit {
-			v.lost(parts, res.LostUpdates)
+			v.left(parts, res.LostUpdates)
+			v.unanswered(ctx, parts)
 			return v.sup.gentle(res.Reply.GetUpdate(), ""), nil
 		}
 		if err := v.dropLargest(parts); err != nil {
@@ -115,8 +117,8 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	}
 }
 
-// lost records updates with IgnoreFailure that an earlier plugin's made impossible. Upstream leaves such an update out without a word.
-func (v *visit) lost(parts []*part, updates []merge.LostUpdate) {
+// left records updates with IgnoreFailure that an earlier plugin's made impossible. Upstream leaves such an update out without a word.
+func (v *visit) left(parts []*part, updates []merge.LostUpdate) {
 	for _, u := range updates {
 		p := parts[u.Member]
 		h := p.h

@@ -45,16 +45,25 @@ func margin(timeout time.Duration) time.Duration {
 	return min(max(timeout/marginShare, marginLeast), marginMost)
 }
 
-// deadline is the moment by which the runtime must have been answered.
-func (se *session) deadline(ctx context.Context) time.Time {
-	d := time.Now().Add(se.budget)
+// leastShare of the budget is left for a request that may have waited, unseen, for longer: it may as well be new.
+const leastShare = 4
+
+// deadline is the moment by which the runtime must have been answered. lost is the moment from which on the runtime must be taken to have given the request up.
+func (se *session) deadline(ctx context.Context) (until, lost time.Time) {
+	now := time.Now()
+	sent := now.Add(-se.sup.pulse.waited(now))
+	lost = sent.Add(se.timeout - margin(se.timeout)/4)
+	d := sent.Add(se.budget)
+	if least := now.Add(se.budget / leastShare); d.Before(least) {
+		d = least
+	}
 	if c, ok := ctx.Deadline(); ok {
 		left := time.Until(c)
 		if t := c.Add(-margin(left)); t.Before(d) {
 			d = t
 		}
 	}
-	return d
+	return d, lost
 }
 
 // Synchronize takes the runtime's state. It is acknowledged at once; the plugins get theirs in the background.

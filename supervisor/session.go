@@ -248,7 +248,9 @@ func (se *session) stuck(now time.Time) string {
 
 // finish lets the requests that are being answered end, so that the connection closes between two of them.
 func (se *session) finish() {
-	limit := time.NewTimer(max(se.timeout, margin(se.timeout)))
+	begin := time.Now()
+	defer func() { se.sup.finishing = time.Since(begin) }()
+	limit := time.NewTimer(min(max(se.timeout, margin(se.timeout)), finishLimit))
 	defer limit.Stop()
 	select {
 	case <-se.flow.quiet():

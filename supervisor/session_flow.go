@@ -66,10 +66,11 @@ func (f *flow) quiet() <-chan struct{} {
 // request accounts for one request of the runtime; call what it returns when the answer is ready.
 func (se *session) request(e api.Event) (done func()) {
 	begin := time.Now()
+	waited := se.sup.pulse.waited(begin)
 	id := se.flow.enter(begin)
 	return func() {
 		se.flow.leave(id)
-		took := time.Since(begin)
+		took := time.Since(begin) + waited
 		se.sup.metrics.request(e, took, took > se.timeout)
 	}
 }

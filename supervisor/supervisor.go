@@ -19,8 +19,12 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
-// shutdownLimit bounds the end of a run, whatever the plugins do (10 s in all; systemd's default is 90 s, kubelet's grace 30 s).
-const shutdownLimit = 8 * time.Second
+const (
+	// shutdownLimit bounds the end of a run, whatever the plugins do (10 s in all; systemd's default is 90 s, kubelet's grace 30 s).
+	shutdownLimit = 8 * time.Second
+	// finishLimit is what requests that are being answered may take of that. A runtime that allows more goes on without the answer.
+	finishLimit = 3 * time.Second
+)
 
 // Options are what a Supervisor needs. Config and Launcher are required.
 type Options struct {
@@ -76,6 +80,8 @@ type Supervisor struct {
 	runtime     atomic.Pointer[RuntimeInfo]
 	current     atomic.Pointer[session] // nil: not connected
 	live        liveness
+	pulse       pulse
+	finishing   time.Duration  // what the last session took to end after ctx had; written and read by Run's goroutine
 	deciding    sync.RWMutex   // for reading while a selection is decided and pinned, for writing while the plan is replaced: each decision is by one plan
 	running     sync.WaitGroup // the loops of the plugins
 	reloads     reloading
@@ -170,12 +176,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		defer close(updates)
 		s.updates.run()
 	}()
+	stopPulse := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() { s.pulse.keepPulse(stopPulse) })
 
 	s.waitForPlugins(ctx)
 	s.connect(ctx)
 
 	s.emit(Stopping{})
 	err := s.shutdown(updates)
+	close(stopPulse)
+	beats.Wait()
 	close(logStop)
 	select {
 	case <-logDone:
@@ -214,7 +225,7 @@ func (s *Supervisor) shutdown(updates <-chan struct{}) error {
 		s.updates.stop()
 		<-updates
 	}()
-	bound := time.NewTimer(shutdownLimit)
+	bound := time.NewTimer(shutdownLimit - s.finishing)
 	defer bound.Stop()
 	select {
 	case <-done:

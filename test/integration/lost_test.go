@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +44,33 @@ func TestALostRuntimeConnectionIsNoFailureOfAPlugin(t *testing.T) {
 	if _, rpl := created(t, rt, harness.Pod("default", "last", "chaos", "slow")); env(rpl.GetAdjust())["CHAOS"] != "slow" {
 		t.Errorf("adjusted %v", rpl.GetAdjust())
 	}
+}
+
+func TestWhatWasCreatedWhileTheSupervisorStoodStillIsListed(t *testing.T) {
+	t.Parallel()
+	rt := harness.NewRuntime(t)
+	sup := start(t, rt, teams, newProbe(t, "late").manifest("10", `, "name": "here"`, ""), "late")
+	pod := harness.Pod("default", "waited", "probe", "late")
+	if err := rt.RunPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	harness.Freeze(t, sup.PID())
+	rpl, err := rt.Create(t.Context(), pod, harness.Container(pod, "main")) // NRI waits for its timeout, and goes on
+	sup.Signal(syscall.SIGCONT)
+	if err != nil || env(rpl.GetAdjust())["PROBE"] != "" {
+		t.Fatalf("while the supervisor stood still: %v, %v", rpl.GetAdjust(), err)
+	}
+	harness.Eventually(t, "what is missing to be listed", func() bool {
+		list := sup.Missed()
+		return len(list) == 1 && list[0].Pod == "waited" && list[0].Plugin == "late" && list[0].Reason == "canceled"
+	})
+	if late := sup.Sum("nri_supervisor_runtime_deadline_missed_total", `event="CreateContainer"`); late != 1 {
+		t.Errorf("%v creations were answered too late, want 1", late)
+	}
+	harness.Eventually(t, "its work on the next container", func() bool {
+		_, rpl := created(t, rt, harness.Pod("default", "next", "probe", "late"))
+		return env(rpl.GetAdjust())["PROBE"] == "here"
+	})
 }
 
 func TestASandboxThatTheRuntimeDoesNotListYetIsNotForgotten(t *testing.T) {
