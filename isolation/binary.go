@@ -17,7 +17,7 @@ import (
 // binary is an executable that was checked.
 type binary struct {
 	path   string   // what to execute when there is no file
-	file   *os.File // what was checked; nil if it was neither pinned nor to be executed by the stage
+	file   *os.File // what was checked; nil for a script that is neither pinned nor to be executed by the stage
 	script bool     // its interpreter opens it again
 	// byPath tells that the interpreter opens it by its path, to which nobody but root and this user can put another file.
 	byPath bool
@@ -43,7 +43,7 @@ func (b binary) command() *exec.Cmd {
 
 // openBinary checks that path is a program that may be executed, and, with a pin, that its content is the pinned one.
 //
-// What is executed is what was checked: with a pin a sealed copy in memory, which nobody can write to any more; else, by the stage, the open file.
+// What is executed is what was checked: with a pin a sealed copy in memory, which nobody can write to any more; else the open file.
 // A script that is not pinned is read by its interpreter under its own name, by which many find what lies beside them; so that it cannot be another one by
 // then, either nobody else can change what the path leads to, or the interpreter is given the open file.
 func openBinary(s *Spec) (binary, error) {
@@ -55,12 +55,15 @@ func openBinary(s *Spec) (binary, error) {
 		if err := checkTrust(path); err != nil {
 			return binary{}, err
 		}
+		if err := checkLoaded(s.Env); err != nil {
+			return binary{}, err
+		}
 	}
 	f, err := openProgram(path)
 	if err != nil {
 		return binary{}, err
 	}
-	bin, err := c.checked(f, s)
+	bin, err := s.checked(f)
 	if err != nil || bin.file != f {
 		_ = f.Close() // read only
 	}
@@ -79,6 +82,18 @@ func checkTrust(path string) error {
 	return nil
 }
 
+// checkLoaded refuses an environment that makes the program load what others can change.
+func checkLoaded(env []string) error {
+	err := filetrust.CheckEnviron(env)
+	if weak, ok := errors.AsType[*filetrust.Weakness](err); ok {
+		return fmt.Errorf("check what the environment makes it load: %w: %s, or set fileTrust: off", err, weak.Remedy())
+	}
+	if err != nil {
+		return fmt.Errorf("check what the environment makes it load: %w, or set fileTrust: off", err)
+	}
+	return nil
+}
+
 // openProgram opens a file that is to be executed. A file that may be executed and not read is opened as a mere path.
 func openProgram(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -92,7 +107,11 @@ func openProgram(path string) (*os.File, error) {
 }
 
 // checked looks at the open program, and copies it if it is pinned.
-func (c *Confinement) checked(f *os.File, s *Spec) (binary, error) {
+func (s *Spec) checked(f *os.File) (binary, error) {
+	c := &s.Confine
+	if err := s.checkPath(f); err != nil {
+		return binary{}, err
+	}
 	if err := c.checkFile(f); err != nil {
 		return binary{}, err
 	}
@@ -108,11 +127,26 @@ func (c *Confinement) checked(f *os.File, s *Spec) (binary, error) {
 			return binary{}, fmt.Errorf("check %q: %w", s.Path, err)
 		}
 		return binary{file: sealed, script: isScript(sealed)}, nil
-	case c.staged():
-		return binary{path: s.Path, file: f, script: isScript(f), byPath: c.TrustFile}, nil
-	default:
+	case s.Host == nil && isScript(f): // its interpreter opens it by its path
 		return binary{path: s.Path}, nil
+	default:
+		return binary{path: s.Path, file: f, script: isScript(f), byPath: c.TrustFile}, nil
 	}
+}
+
+// checkPath asks whether what the path leads to may be executed.
+func (s *Spec) checkPath(f *os.File) error {
+	if s.CheckPath == nil {
+		return nil
+	}
+	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err == nil {
+		err = s.CheckPath(target)
+	}
+	if err != nil {
+		return fmt.Errorf("check %q: %w", s.Path, pathCause(err))
+	}
+	return nil
 }
 
 // checkFile refuses what cannot be executed, and what would gain privileges by being executed, which also clears the parent-death signal.

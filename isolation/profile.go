@@ -4,16 +4,19 @@ package isolation
 func standardCapabilities() []string { return []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"} }
 
 // protectedPaths are what a plugin with the standard profile cannot write to: who can is root at the next login, boot or update, or
-// through the kernel at once, or leaves its cgroup.
+// through the kernel at once, or in containers of others, or leaves its cgroup, or fills the memory of the host's file systems in memory, without
+// which no runtime works.
 func protectedPaths() []string {
 	return []string{
 		"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/efi",
-		"/root", "/home", "/opt", "/var/spool", "/run/systemd", "/run/udev", "/proc", "/sys",
+		"/root", "/home", "/opt", "/usr/local", "/sysroot", "/nix", "/run", "/dev", "/proc", "/sys", "/var/spool",
+		"/var/lib/cloud", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/systemd", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker",
+		"/var/lib/rancher", "/var/lib/kubelet/pods", "/var/lib/kubelet/pki",
 	}
 }
 
 // privateTmp are the temporary folders of which each confined plugin gets its own.
-func privateTmp() []string { return []string{"/tmp", "/var/tmp"} }
+func privateTmp() []string { return []string{"/tmp", "/var/tmp", "/dev/shm"} }
 
 // Standard is the profile for plugins that nothing is known of: they run as root, and can do what such plugins do. hide are the
 // folders of the runtimes' and the supervisor's sockets, and the run directory.

@@ -29,6 +29,8 @@ const (
 type runDir struct {
 	path string
 	lock *os.File
+	// own is what the incarnation itself sees there: a file system in memory that nobody else sees. nil: the directory as it is.
+	own *os.File
 }
 
 // newRunDir creates base/plugins/name/ID, mode 0700, and removes its dead siblings.
@@ -74,6 +76,12 @@ func (d *runDir) giveTo(u *User) error {
 		return fmt.Errorf("give directory to user %d: %w", u.UID, err)
 	}
 	return nil
+}
+
+// bound gives the incarnation a bounded file system of its own in the place of the directory.
+func (d *runDir) bound(u *User) (err error) {
+	d.own, err = newOwnFiles(u)
+	return err
 }
 
 // sweep removes the directories in parent that no living incarnation holds.
@@ -143,6 +151,9 @@ func lockDir(path string) (*os.File, error) {
 
 // remove deletes the directory with all that the plugin left in it.
 func (d *runDir) remove() error {
+	if d.own != nil {
+		_ = d.own.Close() // a mount, which is gone with its last process
+	}
 	return errors.Join(removeFolder(d.path), d.lock.Close())
 }
 
@@ -156,7 +167,7 @@ func (d *runDir) openSocket(network, path string) (*os.File, *net.UnixAddr, erro
 	if !ok || strings.ContainsRune(name, '/') {
 		return nil, nil, fmt.Errorf("plugin listens on %q: only a socket in its own directory %q is accepted", path, d.path)
 	}
-	fd, err := unix.Openat(int(d.lock.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := d.openat(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open plugin's socket %q: %w", path, err)
 	}
@@ -169,4 +180,15 @@ func (d *runDir) openSocket(network, path string) (*os.File, *net.UnixAddr, erro
 		return nil, nil, errors.Join(fmt.Errorf("open plugin's socket %q: not a socket", path), f.Close())
 	}
 	return f, &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d", fd), Net: "unix"}, nil
+}
+
+// openat opens what the incarnation has under a name. Where its own file system could not be mounted, it uses the directory itself.
+func (d *runDir) openat(name string) (fd int, err error) {
+	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if d.own != nil {
+		if fd, err = unix.Openat(int(d.own.Fd()), name, flags, 0); !errors.Is(err, unix.ENOENT) {
+			return fd, err
+		}
+	}
+	return unix.Openat(int(d.lock.Fd()), name, flags, 0)
 }

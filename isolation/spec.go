@@ -33,12 +33,14 @@ type Spec struct {
 	Env []string
 	// SHA256 pins the executable, 64 hexadecimal digits; empty means no pin. What was hashed is what is executed.
 	SHA256 string
+	// CheckPath refuses what Path leads to, the path of the opened file without links; nil: whatever it is will do. That of an interpreter is not asked for.
+	CheckPath func(path string) error
 	// Protocol is GoPlugin or NRI.
 	Protocol Protocol
 	// RunDir is the supervisor's run directory, an absolute path. The incarnation gets a private folder (mode 0700) at
 	// RunDir/plugins/NAME/ID, which is its working directory and HOME and is removed when it ends.
 	RunDir string
-	// Host is what all incarnations share. Nil: the process gets no cgroup and is executed directly, without Confine.
+	// Host is what all incarnations share. Nil: the process gets no cgroup and is executed directly, without Confine; of a script, its interpreter then opens the path.
 	Host *Host
 	// Confine says what the process may use and do.
 	Confine Confinement

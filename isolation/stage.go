@@ -18,6 +18,8 @@ const (
 	stageOrder  = 4 // the order, to be read
 	stageReport = 5 // reports, closed by the execution of the plugin
 	stageBinary = 6 // the executable
+	// stageOwnFiles is the plugin's own file system, if the order says that there is one.
+	stageOwnFiles = 7
 )
 
 // order is what the stage has to do. It is this package's own wire format: both ends are the same executable.
@@ -39,6 +41,8 @@ type order struct {
 	OOMScore int
 	// Dir is the incarnation's directory.
 	Dir string
+	// OwnFiles tells that a file system to be mounted there comes along.
+	OwnFiles bool
 
 	Optional map[Part]bool
 
@@ -108,6 +112,9 @@ func (i *Instance) newStage(bin binary, env []string) (*exec.Cmd, *stage, error)
 	}
 	cmd := helperCommand(i.spec.Host.helper, helperStage, i.spec.Name)
 	cmd.ExtraFiles = []*os.File{orders, reportsW, bin.file}
+	if i.dir.own != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, i.dir.own)
+	}
 	return cmd, &stage{reports: reports, orders: orders, reportsW: reportsW}, nil
 }
 
@@ -149,7 +156,7 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 	}
 	o := order{
 		Path: i.spec.Path, Args: append([]string{i.spec.Path}, i.spec.Args...), Env: i.environment(env), Script: bin.script, ByPath: bin.byPath,
-		Parent: os.Getpid(), NoFile: c.NoFile, RLimits: c.RLimits, OOMScore: oomScore(c.OOMScore), Dir: i.dir.path, Optional: map[Part]bool{},
+		Parent: os.Getpid(), NoFile: c.NoFile, RLimits: c.RLimits, OOMScore: oomScore(c.OOMScore), Dir: i.dir.path, OwnFiles: i.dir.own != nil, Optional: map[Part]bool{},
 		User: i.user, CutCapabilities: c.CutCapabilities, Capabilities: uint64(granted), Required: uint64(required),
 		NoNewPrivs: c.NoNewPrivs || c.Seccomp || c.Shield || c.ConfineFiles, Seccomp: c.Seccomp,
 		Shield: c.Shield && !granted.has(unix.CAP_SYS_ADMIN), NoNetwork: c.NoNetwork,

@@ -40,7 +40,7 @@ type stageProcess struct {
 // Everything happens on one thread: privileges, namespaces and filters are a thread's, and executing ends the other threads.
 func runStage() int {
 	runtime.LockOSThread()
-	for fd := stageOrder; fd <= stageBinary; fd++ {
+	for fd := stageOrder; fd <= stageOwnFiles; fd++ {
 		unix.CloseOnExec(fd)
 	}
 	s := &stageProcess{reports: json.NewEncoder(os.NewFile(stageReport, "reports"))}

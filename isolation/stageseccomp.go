@@ -46,7 +46,13 @@ func denied() []deniedCalls {
 // newNamespaces are the flags of clone(2) that make one: in a user namespace of its own a plugin would hold every capability again.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// deniedUses are calls that only some uses of are denied: new namespaces, and those with which one process of root throttles another, which needs no capability.
+// families are those of sockets that plugins use, socket(2). Many others are rarely used parts of the kernel, and some, such as that of virtual machines,
+// belong to no network: who has none would have them.
+func families() []uint64 {
+	return []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_PACKET}
+}
+
+// deniedUses are calls that only some uses of are denied: new namespaces, sockets of rare families, and those with which one process of root throttles another, which needs no capability.
 // A process that names itself passes 0.
 func deniedUses(granted capSet) []seccomp.NameWithConditions {
 	use := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
@@ -56,6 +62,13 @@ func deniedUses(granted capSet) []seccomp.NameWithConditions {
 		return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: 0}
 	}
 	var out []seccomp.NameWithConditions
+	if !granted.has(unix.CAP_NET_ADMIN) {
+		var others []seccomp.Condition
+		for _, family := range families() {
+			others = append(others, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: family})
+		}
+		out = append(out, use("socket", others...))
+	}
 	if !granted.has(unix.CAP_SYS_ADMIN) {
 		out = append(out, use("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsSet, Value: newNamespaces}))
 	}

@@ -43,6 +43,11 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 	if err == nil {
 		err = dir.giveTo(who)
 	}
+	if err == nil && s.Host != nil && s.Confine.mounts() {
+		if err = dir.bound(who); s.Confine.optional(PartMounts) {
+			err = nil // the stage cannot mount anything either, and says so
+		}
+	}
 	if err != nil {
 		return nil, notStarted(PhaseSandbox, errors.Join(err, dir.remove()))
 	}
@@ -178,7 +183,7 @@ func (i *Instance) execute(ctx context.Context, bin binary, peer *os.File, env [
 	cmd := bin.command()
 	cmd.Args, cmd.Env = append([]string{i.spec.Path}, i.spec.Args...), i.environment(env)
 	var stage *stage
-	if i.spec.Confine.staged() {
+	if i.spec.Host != nil {
 		if cmd, stage, err = i.newStage(bin, env); err != nil {
 			return nil, errors.Join(err, stdout.Close(), stdoutW.Close(), stderr.Close(), stderrW.Close())
 		}

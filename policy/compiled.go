@@ -12,7 +12,9 @@ type compiled struct {
 	// events is the narrowing of the subscription, 0 for none; blocking and fails are sets of events.
 	events, blocking, fails api.EventMask
 	// timeouts is indexed by event.
-	timeouts   [api.Event_LAST]time.Duration
+	timeouts [api.Event_LAST]time.Duration
+	// execPaths are the team's; nil: every path.
+	execPaths  []pathGlob
 	granted    fieldSet
 	values     valueRules
 	rules      []condition

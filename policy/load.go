@@ -135,6 +135,11 @@ func readFile(path string) (SourceFile, fs.FileInfo, error) {
 		return SourceFile{}, nil, err
 	}
 	defer f.Close()
+	return readOpen(f, path)
+}
+
+// readOpen reads an open file.
+func readOpen(f *os.File, path string) (SourceFile, fs.FileInfo, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return SourceFile{}, nil, err

@@ -131,7 +131,8 @@ type Team struct {
 	MaxTimeout Duration `json:"maxTimeout" check:"notNegative"`
 	// IndexRange is the first and the last NRI index the team may use, both included. Left out: every index.
 	IndexRange []string `json:"indexRange,omitzero"`
-	// ExecPaths are globs for the binaries the team may run; * stays within one folder, ** crosses folders. Left out: every path.
+	// ExecPaths are globs for the binaries the team may run; * stays within one folder, ** crosses folders. What a link leads to must
+	// match as well. Left out: every path.
 	ExecPaths []string `json:"execPaths,omitzero"`
 	// MinimumProfile is the weakest sandbox profile the team's plugins may ask for.
 	MinimumProfile Profile `json:"minimumProfile,omitempty"`

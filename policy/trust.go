@@ -54,6 +54,25 @@ func (b *builder) checkBinary(d *document, field, path string, profile Profile) 
 	}
 }
 
+// checkEnviron looks at what the environment that is written in the manifest makes the program load.
+func (b *builder) checkEnviron(d *document, e *ExecSpec) {
+	if b.spec.FileTrust != TrustStrict {
+		return
+	}
+	for i, v := range e.Env {
+		field := indexPath("spec.exec.env", i)
+		if d.failedUnder(field) {
+			continue
+		}
+		err := filetrust.CheckEnviron([]string{v.Name + "=" + v.Value})
+		if weak, ok := errors.AsType[*filetrust.Weakness](err); ok {
+			d.errorf(field, weak.Remedy()+", or set fileTrust: off", "%v", err)
+		} else if err != nil {
+			d.errorf(field, "name a file or folder that only root can change, or set fileTrust: off", "%v", err)
+		}
+	}
+}
+
 // warnAttachFolder warns of a socket of a plugin that attaches which others could replace: what is there of its folder by now decides. Such a socket is not made.
 func warnAttachFolder(d *document, socket string) {
 	for folder := filepath.Dir(socket); ; folder = filepath.Dir(folder) {
@@ -74,7 +93,7 @@ func warnAttachFolder(d *document, socket string) {
 
 // checkReadable looks at a file that a manifest refers to.
 func (b *builder) checkReadable(d *document, field, path string) {
-	f, _, err := readFile(path)
+	f, _, err := readReference(path)
 	if err != nil {
 		d.errorf(field, "create the file, or correct the path", "read %q: %s", path, cause(err))
 		return

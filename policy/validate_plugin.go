@@ -136,7 +136,7 @@ func (b *builder) applyTeam(d *document, p *Plugin) {
 		return
 	}
 	setting := func(field string) string { return childPath("spec.teams", p.Team) + "." + field }
-	p.Contact, p.teamNamespaces = team.Contact, team.namespaces
+	p.Contact, p.teamNamespaces, p.execPaths = team.Contact, team.namespaces, team.execPaths
 	if p.Index != "" && !d.failedUnder("spec.index") && (p.Index < team.first || p.Index > team.last) {
 		d.errorf("spec.index", "write an index of that range, or change "+setting("indexRange"),
 			"the index %q is outside the range of team %s, %q to %q", p.Index, p.Team, team.first, team.last)
@@ -261,7 +261,7 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 		if !b.options.CheckFiles || d.failedUnder("spec.configFrom") {
 			return
 		}
-		f, _, err := readFile(path)
+		f, _, err := readReference(path)
 		if err != nil && p.goodData != nil {
 			p.configData = *p.goodData
 			break
@@ -296,6 +296,8 @@ func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 	}
 	if e.Path != "" && !d.failedUnder("spec.exec.path") {
 		b.checkBinary(d, "spec.exec.path", e.Path, p.Spec.Sandbox.Profile)
+		d.checkExecTarget(p)
+		b.checkEnviron(d, e)
 	}
 	for i, v := range e.Env {
 		at := indexPath("spec.exec.env", i) + ".valueFrom.fileRef"

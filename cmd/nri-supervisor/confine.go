@@ -9,11 +9,13 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
-// confinements turn manifests into what package isolation applies. docs/isolation.md explains each line. What it has itself does not change while the service
-// runs; all else is the plugin's, so that policy.SameProcess sees each change of it.
+// confinements turn manifests into what package isolation applies. docs/isolation.md explains each line. What it has itself changes while the service
+// runs only for what other plugins have, which is kept from those that start later; all else is the plugin's, so that policy.SameProcess sees each change of it.
 type confinements struct {
 	// hidden are the folders of runtimes' sockets and of our own.
 	hidden []string
+	// kept are the configuration, the audit, and the programs of all plugins: who can write to one of them decides what runs next, and how confined.
+	kept []string
 	// root says that the supervisor is root, as the service is.
 	root bool
 }
@@ -23,6 +25,40 @@ func newConfinements(spec *policy.SupervisorSpec) confinements {
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
 		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
 			c.hidden = append(c.hidden, path)
+		}
+	}
+	c.keep(auditFolder(spec))
+	return c
+}
+
+// confinementsOf knows the plugins of a configuration, and the file that it is from.
+func confinementsOf(cfg *policy.Config, file string) confinements {
+	c := newConfinements(&cfg.Supervisor).with(cfg.Plugins...)
+	c.keep(file)
+	return c
+}
+
+// keep adds a path that no plugin may write to.
+func (c *confinements) keep(path string) {
+	if path = filepath.Clean(path); filepath.IsAbs(path) && path != "/" && !slices.Contains(c.kept, path) {
+		c.kept = append(c.kept, path)
+	}
+}
+
+// with is the same with what has to be kept from the others of some plugins: their programs, and the sockets at which they attach.
+func (c confinements) with(plugins ...*policy.Plugin) confinements {
+	c.hidden, c.kept = slices.Clone(c.hidden), slices.Clone(c.kept)
+	for _, p := range plugins {
+		if e := p.Spec.Exec; e != nil {
+			c.keep(e.Path)
+			if target, err := filepath.EvalSymlinks(e.Path); err == nil && target != filepath.Clean(e.Path) {
+				c.keep(filepath.Dir(e.Path)) // a link is replaced by who can write to its folder
+			}
+		}
+		if a := p.Spec.Attach; a != nil {
+			if folder := socketFolder(a.Socket); filepath.IsAbs(folder) && !slices.Contains(c.hidden, folder) {
+				c.hidden = append(c.hidden, folder)
+			}
 		}
 	}
 	return c
@@ -39,13 +75,23 @@ func protected(p *policy.Plugin) []string {
 	return out
 }
 
+// auditFolder is where the audit is written; the file alone if much else is in that folder.
+func auditFolder(spec *policy.SupervisorSpec) string {
+	if folder := filepath.Dir(spec.Audit.Path); spec.Audit.Path != "" && folder != "/var/log" {
+		return socketFolder(spec.Audit.Path)
+	}
+	return spec.Audit.Path
+}
+
 // runtimeSockets are the usual folders and files in which container runtimes listen, and others that start whatever root asks them to, outside of a
 // plugin's cgroup: who can connect there is root on the node.
 func runtimeSockets() []string {
 	return []string{
 		"/run/containerd", "/run/nri", "/run/crio", "/run/docker", "/run/docker.sock", "/run/cri-dockerd.sock", "/run/podman",
-		"/run/k3s/containerd", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
-		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/machine", "/run/udev/control",
+		"/run/k3s/containerd", "/run/k0s", "/run/dockershim.sock", "/run/isulad.sock", "/run/buildkit", "/run/libvirt", "/run/lxd.socket", "/var/lib/lxd", "/var/lib/incus",
+		"/run/incus", "/run/snapd.socket", "/run/snapd-snap.socket", "/var/snap/microk8s/common/run",
+		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/io.systemd.sysext", "/run/systemd/io.systemd.Import",
+		"/run/systemd/io.systemd.MountFileSystem", "/run/systemd/machine", "/run/udev/control",
 	}
 }
 
@@ -70,7 +116,7 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	case policy.ProfileStandard:
 		out = isolation.Standard(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone
-		out.Protect = slices.Concat(out.Protect, protected(p), s.ReadOnlyPaths)
+		out.Protect = slices.Concat(out.Protect, c.kept, protected(p), s.ReadOnlyPaths)
 	case policy.ProfileStrict:
 		out = isolation.Strict(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten

@@ -27,9 +27,9 @@ func openHost(runDir string, log *zap.Logger) (*isolation.Host, error) {
 	return host, nil
 }
 
-func newLauncher(spec *policy.SupervisorSpec, host *isolation.Host, log *zap.Logger) *launcher {
+func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap.Logger) *launcher {
 	return &launcher{
-		runDir: spec.RunDir, host: host, confine: newConfinements(spec),
+		runDir: cfg.Supervisor.RunDir, host: host, confine: confinementsOf(cfg, file),
 		reduced: func(plugin, team string, missing []string) {
 			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
 		},

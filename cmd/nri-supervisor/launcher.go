@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -18,7 +19,8 @@ import (
 type launcher struct {
 	runDir string
 	host   *isolation.Host
-	// confine says what each plugin may do.
+	mu     sync.Mutex
+	// confine says what each plugin may do. It knows each plugin that was ever started.
 	confine confinements
 	files   fingerprints
 	docks   docks
@@ -40,17 +42,17 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	if err != nil {
 		return nil, err
 	}
-	env, err := p.Environ(node, os.ReadFile) // at each start, so that a rotated secret reaches the next incarnation
+	env, err := p.Environ(node, policy.ReadReference) // at each start, so that a rotated secret reaches the next incarnation
 	if err != nil {
 		return nil, err
 	}
-	confine, err := l.confine.of(p)
+	confine, err := l.confinement(p)
 	if err != nil {
 		return nil, err
 	}
 	i, err := isolation.Start(ctx, isolation.Spec{
 		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,
-		SHA256: p.Spec.Exec.SHA256, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
+		SHA256: p.Spec.Exec.SHA256, CheckPath: p.CheckExecPath, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
 		Host: l.host, Confine: confine, OnUpdate: h.Update, OnOOM: h.OutOfMemory,
 		OnOutput: func(line isolation.Line) {
 			h.Output(supervisor.OutputLine{
@@ -68,6 +70,15 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 		l.reduced(p.Name, p.Team, missing)
 	}
 	return &incarnation{Instance: i, identity: l.identify(ctx, p, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
+}
+
+// confinement is what the plugin may do, and keeps from those that start later what is the plugin's.
+func (l *launcher) confinement(p *policy.Plugin) (isolation.Confinement, error) {
+	l.mu.Lock()
+	l.confine = l.confine.with(p)
+	known := l.confine
+	l.mu.Unlock()
+	return known.of(p)
 }
 
 // identify asks what was started. A plugin that does not say is not worse for it.

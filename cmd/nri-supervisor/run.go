@@ -153,7 +153,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	}
 	defer host.Close()
 	registry := prometheus.NewRegistry()
-	launch := newLauncher(&spec, host, log)
+	launch := newLauncher(b.config, b.source.ConfigFile, host, log)
 	defer launch.docks.close()
 	options := supervisor.Options{
 		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,

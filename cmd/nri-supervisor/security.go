@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +61,7 @@ manifest that would lower it. docs/isolation.md explains the lines.`,
 			if err != nil {
 				return err
 			}
-			list, err := securityOf(cfg, args)
+			list, err := securityOf(cfg, path, args)
 			if err != nil {
 				return err
 			}
@@ -75,8 +74,8 @@ manifest that would lower it. docs/isolation.md explains the lines.`,
 }
 
 // securityOf lists the plugins that are started here: those named, or all. One that attaches is confined by whoever started it.
-func securityOf(cfg *policy.Config, names []string) ([]pluginSecurity, error) {
-	confine := newConfinements(&cfg.Supervisor)
+func securityOf(cfg *policy.Config, file string, names []string) ([]pluginSecurity, error) {
+	confine := confinementsOf(cfg, file)
 	out := []pluginSecurity{}
 	for _, p := range cfg.Plugins {
 		if p.Spec.Exec == nil || len(names) > 0 && !slices.Contains(names, p.Name) {
@@ -94,104 +93,13 @@ func securityOf(cfg *policy.Config, names []string) ([]pluginSecurity, error) {
 	return out, nil
 }
 
-// freedoms are the lines of one plugin, on a kernel with a version of Landlock.
-func freedoms(c *isolation.Confinement, landlock int) []freedom {
-	const strict = "sandbox: {profile: strict}"
-	const standard = "sandbox: {profile: standard}"
-	pick := func(what string, ok bool, good, bad freedom) freedom {
-		if ok {
-			bad = good
-		}
-		bad.What = what
-		return bad
+// summary counts the freedoms, the worst first.
+func summary(list []freedom) string {
+	count := map[exposure]int{}
+	for _, f := range list {
+		count[f.Exposure]++
 	}
-	caps := freedom{What: "capabilities", May: "none", Exposure: sealed}
-	switch {
-	case !c.CutCapabilities:
-		caps = freedom{"capabilities", "all of the supervisor's", exposed, standard}
-	case len(c.Capabilities) > 0:
-		caps = freedom{"capabilities", strings.Join(c.Capabilities, ", "), limited, "sandbox: {capabilities: {drop: [ALL]}}"}
-	}
-	user := freedom{"user", "the supervisor's, usually root", exposed, "sandbox: {user: NAME}, or {profile: strict}"}
-	switch {
-	case c.OwnUser && c.OwnGroups != nil:
-		user = freedom{"user", "one of its own" + groupsOf(c.OwnGroups), limited, "sandbox without group and supplementalGroups"}
-	case c.OwnUser:
-		user = freedom{What: "user", May: "one of its own", Exposure: sealed}
-	case c.User != nil && c.User.UID != 0:
-		user = freedom{What: "user", May: fmt.Sprintf("%d, group %d", c.User.UID, c.User.GID), Exposure: limited, Lower: strict}
-	}
-	files := freedom{"files", "all that its user may", exposed, standard}
-	switch {
-	case c.ConfineFiles:
-		files = freedom{What: "files", May: "reads the system's, writes its own" + listed(c.ReadWrite), Exposure: sealed}
-	case len(c.Protect) > 0:
-		files = freedom{"files", "all but writing to " + c.Protect[0] + ", " + c.Protect[1] + " and the like" + listed(c.ReadWrite), limited, strict}
-	}
-	limit := func(what, field string, n int64, example string) freedom {
-		return pick(what, n > 0, freedom{May: "limited", Exposure: sealed}, freedom{"", "no limit", exposed, "resources: {limits: {" + field + ": " + example + "}}"})
-	}
-	return []freedom{
-		user, caps, files,
-		pick("runtimes' sockets", len(c.Hide) > 0, freedom{May: "hidden", Exposure: sealed}, freedom{"", "can connect as its user may", exposed, standard}),
-		pick("other processes", c.Shield, shielded(c, landlock), freedom{"", "as its user may", exposed, standard}),
-		pick("system calls", c.Seccomp, freedom{May: "filtered", Exposure: sealed}, freedom{"", "all", exposed, "sandbox: {seccomp: default}, with profile standard or strict"}),
-		pick("network", c.NoNetwork, freedom{May: "none", Exposure: sealed}, freedom{"", "the host's", limited, "sandbox: {network: none}"}),
-		limit("memory", "memory", c.Limits.Memory, "128Mi"),
-		limit("processor", "cpu", c.Limits.CPU, "500m"),
-		limit("processes", "pids", c.Limits.PIDs, `64`),
-		{What: "limits of each process", May: perProcess(c), Exposure: sealed},
-	}
-}
-
-// groupsOf are the groups that a manifest gives to a user of the plugin's own.
-func groupsOf(g *isolation.Groups) string {
-	var out string
-	if g.GID != nil {
-		out = fmt.Sprintf(", group %d", *g.GID)
-	}
-	if len(g.Supplementary) > 0 {
-		out += fmt.Sprintf(", groups %d", g.Supplementary)
-	}
-	return out
-}
-
-// shielded is what the profile's shield is worth with a version of Landlock; docs/adr says why no more can be done without scopes.
-func shielded(c *isolation.Confinement, landlock int) freedom {
-	const refer, scopes = 2, 6 // of Linux 5.19 and 6.12, landlock(7)
-	const other = "sandbox: {profile: strict}, or {user: NAME}"
-	switch {
-	case slices.Contains(c.Capabilities, "SYS_ADMIN"):
-		return freedom{"", "as its user may: Landlock would deny what SYS_ADMIN is for", exposed, "sandbox: {capabilities: {add: []}}"}
-	case landlock >= scopes || c.OwnUser:
-		return freedom{May: "no signals to them, no look into them", Exposure: sealed}
-	case landlock >= refer:
-		return freedom{"", "no look into them; signals to those of its user: this kernel is older than Linux 6.12", exposed, other}
-	default:
-		return freedom{"", "as its user may: this kernel has no Landlock, or that of before Linux 5.19", exposed, other}
-	}
-}
-
-// perProcess are the limits of setrlimit(2).
-func perProcess(c *isolation.Confinement) string {
-	out := []string{"core 0"}
-	switch {
-	case c.NoFile > 0:
-		out = append(out, fmt.Sprintf("nofile %d", c.NoFile))
-	default:
-		out = append(out, "nofile 1024, can be raised")
-	}
-	for _, l := range c.RLimits {
-		out = append(out, fmt.Sprintf("%s %d", l.Resource, l.Value))
-	}
-	return strings.Join(out, ", ")
-}
-
-func listed(paths []string) string {
-	if len(paths) == 0 {
-		return ""
-	}
-	return ", " + strings.Join(paths, ", ")
+	return fmt.Sprintf("%d %s, %d %s, %d %s", count[exposed], exposed, count[limited], limited, count[sealed], sealed)
 }
 
 func writeSecurity(b *paper, list []pluginSecurity) {
@@ -199,7 +107,7 @@ func writeSecurity(b *paper, list []pluginSecurity) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.say(0, "%s of team %s, profile %s", p.Plugin, p.Team, p.Profile)
+		b.say(0, "%s of team %s, profile %s: %s", p.Plugin, p.Team, p.Profile, summary(p.Freedoms))
 		t := table{head: []string{"WHAT", "EXPOSURE", "MAY"}}
 		for _, f := range p.Freedoms {
 			var notes []string

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,19 +29,29 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 	t.Parallel()
 	strict, standard := isolation.Strict([]string{"/run/x"}), isolation.Standard([]string{"/run/x"})
 	strict.Limits = isolation.Limits{Memory: 1 << 30, CPU: 1000, PIDs: 100}
+	listing, key, socket := strict, strict, strict
+	key.Capabilities, socket.ReadOnly = []string{"BPF"}, []string{"/run/x/its.sock"}
+	listing.ReadOnly, listing.ReadWrite = []string{"/etc/x"}, []string{"/var/lib/x", "/dev/x"}
 	for name, tt := range map[string]struct {
 		c       isolation.Confinement
 		kernel  int // its version of Landlock
 		exposed []string
 		limited []string
 	}{
-		"none": {isolation.Confinement{}, 7, []string{
-			"user", "capabilities", "files", "runtimes' sockets", "other processes", "system calls", "memory", "processor", "processes",
+		"none": {isolation.None(), 7, []string{
+			"user", "capabilities", "files", "disk", "devices", "runtimes' sockets", "other processes", "system calls", "memory", "processor", "processes",
+		}, []string{"network", "cgroup", "survivors"}},
+		"less than none": {isolation.Confinement{}, 7, []string{
+			"user", "capabilities", "files", "disk", "devices", "runtimes' sockets", "other processes", "system calls", "memory", "processor", "processes",
+			"cgroup", "survivors",
 		}, []string{"network"}},
-		"standard":                  {standard, 7, []string{"user", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
-		"standard on Linux 6.1":     {standard, 2, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
-		"standard without Landlock": {standard, 0, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "network"}},
+		"standard":                  {standard, 7, []string{"user", "memory", "processor", "processes"}, []string{"capabilities", "files", "disk", "network"}},
+		"standard on Linux 6.1":     {standard, 2, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "disk", "network"}},
+		"standard without Landlock": {standard, 0, []string{"user", "other processes", "memory", "processor", "processes"}, []string{"capabilities", "files", "disk", "network"}},
 		"strict with limits":        {strict, 0, nil, nil},
+		"strict that lists paths":   {listing, 7, nil, []string{"files", "disk", "devices"}},
+		"strict with a master key":  {key, 7, []string{"capabilities"}, nil},
+		"strict with a socket":      {socket, 7, []string{"runtimes' sockets"}, nil},
 	} {
 		var exposedNow, limitedNow []string
 		for _, f := range freedoms(&tt.c, tt.kernel) {
@@ -54,6 +70,37 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+}
+
+func TestSecurityIsReadableOnATerminal(t *testing.T) {
+	t.Parallel()
+	hide := []string{"/run/x"}
+	none, strict, standard := isolation.None(), isolation.Strict(hide), isolation.Standard(hide)
+	standard.Limits = isolation.Limits{Memory: 1 << 30}
+	standard.Capabilities = append(standard.Capabilities, "NET_ADMIN", "NET_RAW", "SYS_PTRACE")
+	standard.ReadWrite = []string{"/dev/nvidia0", "/dev/nvidiactl", "/run/cdi", "/var/lib/a-team-with-a-long-name/its-plugin"}
+	strict.Limits, strict.NoFile = isolation.Limits{Memory: 1 << 30, CPU: 1000, PIDs: 100}, 256
+	strict.RLimits = []isolation.RLimit{{Resource: isolation.StackSize, Value: 8 << 20}, {Resource: isolation.FileSize, Value: 1 << 20}}
+	const kernel = 7
+	list := []pluginSecurity{
+		{"free", "a", "none", freedoms(&none, kernel)},
+		{"usual", "b", "standard", freedoms(&standard, kernel)},
+		{"tight", "b", "strict", freedoms(&strict, kernel)},
+	}
+	b := paper{width: usualWidth}
+	writeSecurity(&b, list)
+	golden(t, "security/three.txt", b.String())
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > usualWidth {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	var machine bytes.Buffer
+	asJSON := formatJSON
+	if err := asJSON.show(&machine, list[2:], nil); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "security/tight.json", machine.String())
 }
 
 func TestWhatAManifestChangesIsAppliedOrThePluginDoesNotStart(t *testing.T) {
@@ -99,5 +146,43 @@ func TestWhatAManifestChangesIsAppliedOrThePluginDoesNotStart(t *testing.T) {
 	}
 	if c := of(func(p *policy.Plugin) { p.Spec.Sandbox.Profile = policy.ProfileStrict }); !c.NoNetwork || !c.OwnUser || len(c.Capabilities) > 0 {
 		t.Errorf("strict: %+v", c)
+	}
+}
+
+func TestWhatDecidesWhatRunsNextIsKeptFromEachPlugin(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Symlink("elsewhere/program", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "elsewhere"), 0o755), os.WriteFile(filepath.Join(dir, "elsewhere/program"), nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	spec, standard := policy.DefaultSpecs()
+	spec.Audit.Path = "/srv/nri/audit.jsonl"
+	of := func(name, path string) *policy.Plugin {
+		p := &policy.Plugin{Name: name, Spec: standard}
+		p.Spec.Exec = &policy.ExecSpec{Path: path}
+		return p
+	}
+	attached := &policy.Plugin{Name: "c", Spec: standard}
+	attached.Spec.Attach = &policy.AttachSpec{Socket: "/srv/topology/nri.sock"}
+	a := of("a", "/srv/a/program")
+	cfg := &policy.Config{Supervisor: spec, Plugins: []*policy.Plugin{a, of("b", filepath.Join(dir, "link")), attached}}
+	l := launcher{confine: confinementsOf(cfg, "/srv/nri/config.yaml")}
+	if _, err := l.confinement(of("d", "/srv/d/program")); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.confinement(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/srv/a/program", "/srv/d/program", filepath.Join(dir, "link"), dir, "/srv/nri/config.yaml", "/srv/nri"} {
+		if !slices.Contains(c.Protect, path) {
+			t.Errorf("%s can be written: %q", path, c.Protect)
+		}
+	}
+	if !slices.Contains(c.Hide, "/srv/topology") {
+		t.Errorf("the folder in which a plugin attaches can be seen: %q", c.Hide)
 	}
 }

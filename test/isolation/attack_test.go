@@ -33,6 +33,21 @@ func unifiedTree(t *testing.T) string {
 	return ""
 }
 
+// segment is a piece of memory of System V's that is somebody else's.
+func segment(t *testing.T) int {
+	t.Helper()
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, os.Getpagesize(), unix.IPC_CREAT|0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	return id
+}
+
 // sharply asks each plugin for each attempt: with a profile it has to be denied, and without one it has to succeed, or nothing is shown.
 func sharply(t *testing.T, runDir string, h *isolation.Host, hide []string, attempts []string) {
 	t.Helper()
@@ -64,7 +79,7 @@ func TestTheCallsThatNoPluginNeedsAreDenied(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(calls(1))) {
 		attempts = append(attempts, fmt.Sprintf("call:%s@%d", name, victim(t)))
 	}
-	sharply(t, dir, h, []string{dir}, append(attempts, "userspace", "chroot:/"))
+	sharply(t, dir, h, []string{dir}, append(attempts, "userspace", "chroot:/", fmt.Sprintf("socket:%d", unix.AF_VSOCK), fmt.Sprintf("socket:%d", unix.AF_ALG)))
 }
 
 func TestAPluginCannotLeaveItsCgroupOrChangeTheMachine(t *testing.T) {
@@ -91,8 +106,16 @@ func TestAPluginCannotLeaveItsCgroupOrChangeTheMachine(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	root := filepath.Join("/root", filepath.Base(place))
-	t.Cleanup(func() { _ = os.Remove(root) })
-	hide := []string{dir}
+	t.Cleanup(func() {
+		for _, path := range []string{root, "/run/" + filepath.Base(place), "/dev/" + filepath.Base(place), "/" + filepath.Base(place)} {
+			_ = os.Remove(path)
+		}
+	})
+	// Who moves a folder above a hidden one away can make another one in its place, for the supervisor as well.
+	if err := os.MkdirAll(place+"/above/hidden", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hide := []string{dir, place + "/above/hidden"}
 	other := start(t, spec(t, h, dir, isolation.Standard(hide)))
 	if got := ask(t, other, "write:secret"); got != "ok" { // in its own directory
 		t.Fatal(got)
@@ -110,6 +133,11 @@ func TestAPluginCannotLeaveItsCgroupOrChangeTheMachine(t *testing.T) {
 		"mknod:" + place + "/made",
 		"open:" + device,
 		"write:" + root,
+		"write:/run/" + filepath.Base(place), // a file system in memory, without which no runtime works
+		"write:/dev/" + filepath.Base(place),
+		"write:/" + filepath.Base(place),
+		"swap:" + place + "/above",
+		fmt.Sprintf("segment:%d", segment(t)),
 	}
 	if isolation.Landlock() >= landlockScopes {
 		attempts = append(attempts, fmt.Sprintf("signal:%d", other.PID()), "abstract:"+name)

@@ -40,6 +40,13 @@ func attempts() map[string]func(arg string) (string, error) {
 		"read":     func(path string) (string, error) { _, err := os.ReadFile(path); return "", err },
 		"list":     tryList,
 		"connect":  tryConnect,
+		"tcp": func(address string) (string, error) {
+			conn, err := net.DialTimeout("tcp", address, patience)
+			if err != nil {
+				return "", err
+			}
+			return "", conn.Close()
+		},
 		"signal": func(arg string) (string, error) {
 			return "", onProcess(arg, func(pid int) error { return unix.Kill(pid, 0) })
 		},
@@ -72,6 +79,27 @@ func attempts() map[string]func(arg string) (string, error) {
 		},
 		"who": func(string) (string, error) { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), nil },
 		"cwd": func(path string) (string, error) { return "", os.WriteFile(path, nil, 0o600) },
+		"swap": func(dir string) (string, error) {
+			return "", errors.Join(os.Rename(dir, dir+"-moved"), os.Rename(dir+"-moved", dir))
+		},
+		"socket": func(family string) (string, error) {
+			return "", onProcess(family, func(n int) error {
+				fd, err := unix.Socket(n, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+				if errors.Is(err, unix.EPERM) {
+					return err
+				}
+				_ = unix.Close(fd) // the kernel was asked, whether it has the family or not
+				return nil
+			})
+		},
+		"fill": tryFill,
+		"many": tryMany,
+		"segment": func(arg string) (string, error) {
+			return "", onProcess(arg, func(id int) error {
+				_, err := unix.SysvShmCtl(id, unix.IPC_STAT, &unix.SysvShmDesc{})
+				return err
+			})
+		},
 	}
 }
 
@@ -235,6 +263,41 @@ func tryFds(string) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
+// tryFill writes that many MiB into a folder.
+func tryFill(arg string) (string, error) {
+	dir, size, _ := strings.Cut(arg, "@")
+	n, err := strconv.Atoi(size)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, "fill")
+	if err != nil {
+		return "", err
+	}
+	block := make([]byte, 1<<20)
+	for range n {
+		if _, err = f.Write(block); err != nil {
+			break
+		}
+	}
+	return "", errors.Join(err, f.Close())
+}
+
+// tryMany makes that many empty files in a folder.
+func tryMany(arg string) (string, error) {
+	dir, count, _ := strings.Cut(arg, "@")
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return "", err
+	}
+	for i := range n {
+		if err := unix.Mknod(fmt.Sprintf("%s/many-%d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
 func tryList(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -338,12 +401,12 @@ func tryThrottle(arg string) (string, error) {
 			}
 			return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &lim, nil)
 		case "priority":
-			return unix.Setpriority(unix.PRIO_PROCESS, pid, 5)
+			return keepPriority(unix.PRIO_PROCESS, pid)
 		case "group's priority": // of its own group or nobody's: that of the test's own would slow the test
 			if group, err := unix.Getpgid(pid); err != nil || pid != 0 && group != pid {
 				return fmt.Errorf("process %d leads no group: %w", pid, err)
 			}
-			return unix.Setpriority(unix.PRIO_PGRP, pid, 5)
+			return keepPriority(unix.PRIO_PGRP, pid)
 		case "group's io":
 			const group, idle = 2, 3 << 13 // IOPRIO_WHO_PGRP, IOPRIO_CLASS_IDLE: ioprio_set(2)
 			if _, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, group, uintptr(pid), idle); errno != 0 {
@@ -366,4 +429,14 @@ func tryThrottle(arg string) (string, error) {
 			return errors.New("no such way: " + how)
 		}
 	})
+}
+
+// keepPriority sets the priority that there is.
+func keepPriority(which, who int) error {
+	const most = 20 // the kernel counts down from it, getpriority(2) "C library/kernel differences"
+	n, err := unix.Getpriority(which, who)
+	if err != nil {
+		return fmt.Errorf("not even read: %w", err)
+	}
+	return unix.Setpriority(which, who, most-n)
 }

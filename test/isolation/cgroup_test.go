@@ -114,14 +114,16 @@ func TestThePluginGetsNothingOfTheStage(t *testing.T) {
 	t.Parallel()
 	h, dir := openHost(t)
 	i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true, OOMScore: 500}))
-	for fd := range strings.FieldsSeq(ask(t, i, "fds")) {
-		number, target, _ := strings.Cut(fd, "=")
-		switch {
-		case number == "0" && target == "/dev/null", number == "1", number == "2", number == "3":
-		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(target, "/proc/"), strings.HasPrefix(target, "/sys/fs/cgroup"): // Go's
-		case strings.HasPrefix(target, "socket:"): // NRI's stub duplicates descriptor 3
-		default:
-			t.Errorf("descriptor %s", fd)
+	for profile, plugin := range map[string]*isolation.Instance{"none": i, "standard": start(t, spec(t, h, dir, isolation.Standard([]string{dir})))} {
+		for fd := range strings.FieldsSeq(ask(t, plugin, "fds")) {
+			number, target, _ := strings.Cut(fd, "=")
+			switch {
+			case number == "0" && target == "/dev/null", number == "1", number == "2", number == "3":
+			case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(target, "/proc/"), strings.HasPrefix(target, "/sys/fs/cgroup"): // Go's
+			case strings.HasPrefix(target, "socket:"): // NRI's stub duplicates descriptor 3
+			default:
+				t.Errorf("profile %s: descriptor %s", profile, fd)
+			}
 		}
 	}
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
@@ -161,4 +163,175 @@ func TestEachPluginHasACgroupOfItsOwnAndItGoesWithIt(t *testing.T) {
 	if left := cgroupsOf(t, dir); len(left) > 0 {
 		t.Errorf("cgroups are left: %q", left)
 	}
+}
+
+func TestNothingOfAPluginSurvivesItsEnd(t *testing.T) {
+	t.Parallel()
+	h, dir := openHost(t)
+	for name, end := range map[string]func(*testing.T, *isolation.Instance){
+		"stop":  func(t *testing.T, i *isolation.Instance) { i.Stop(t.Context()) },
+		"kill":  func(_ *testing.T, i *isolation.Instance) { i.Kill(isolation.ReasonHung) },
+		"crash": func(_ *testing.T, i *isolation.Instance) { _ = syscall.Kill(i.PID(), syscall.SIGKILL) },
+		"stopped": func(t *testing.T, i *isolation.Instance) {
+			_ = syscall.Kill(i.PID(), syscall.SIGSTOP)
+			i.Stop(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true}))
+			orphan := number(t, ask(t, i, "orphan"))
+			if !alive(orphan) {
+				t.Fatal("the grandchild does not run")
+			}
+			end(t, i)
+			wait(t, i.Done(), "instance is done")
+			if alive(orphan) || alive(i.PID()) {
+				t.Error("something survived")
+			}
+			// Without a cgroup it would have: the test bites.
+			free := start(t, spec(t, h, dir, isolation.Confinement{}))
+			orphan = number(t, ask(t, free, "orphan"))
+			end(t, free)
+			wait(t, free.Done(), "instance is done")
+			if !alive(orphan) {
+				t.Error("the grandchild does not survive without a cgroup: the test shows nothing")
+			}
+			_ = syscall.Kill(orphan, syscall.SIGKILL)
+		})
+	}
+}
+
+// beASupervisor starts a plugin with a grandchild in a session of its own, and tells their ids.
+func beASupervisor(args []string) {
+	exe, err := os.Executable()
+	if err != nil {
+		return
+	}
+	h, err := isolation.OpenHost(isolation.HostOptions{RunDir: args[0], Helper: []string{helper}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	ctx := context.Background()
+	s := isolation.Spec{
+		Name: "test", Index: "42", Path: exe, Args: []string{hostile}, Protocol: isolation.NRI, RunDir: args[0],
+		Host: h, Confine: isolation.Confinement{Cgroup: true},
+	}
+	if len(args) > 1 { // another user, and nothing but the parent-death signal
+		s.Args, s.Confine = append(s.Args, stays), isolation.Confinement{User: &isolation.User{UID: nobody, GID: nobody}}
+	}
+	i, err := isolation.Start(ctx, s)
+	if err == nil {
+		_, err = i.Configure(ctx, &api.ConfigureRequest{RuntimeName: "test", RegistrationTimeout: 60000, RequestTimeout: 60000})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	reply, err := i.Plugin().CreateContainer(ctx, &api.CreateContainerRequest{
+		Pod: &api.PodSandbox{Id: "p"}, Container: &api.Container{Id: "c", Name: "orphan", PodSandboxId: "p"},
+	})
+	if err != nil || len(reply.GetAdjust().GetEnv()) != 1 {
+		fmt.Fprintln(os.Stderr, "no grandchild", err)
+		return
+	}
+	fmt.Println(i.PID(), reply.GetAdjust().GetEnv()[0].GetValue())
+	<-i.Done()
+}
+
+func startSupervisor(t *testing.T, dir string) (*exec.Cmd, int) {
+	t.Helper()
+	return startSupervisorIn(t, dir, nil)
+}
+
+// startSupervisorIn starts it in a cgroup, if that is not nil.
+func startSupervisorIn(t *testing.T, dir string, cgroup *os.File) (*exec.Cmd, int) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, hostMode, dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if cgroup != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var plugin, orphan int
+	if _, err := fmt.Fscan(out, &plugin, &orphan); err != nil {
+		t.Fatal(err)
+	}
+	if !alive(plugin) || !alive(orphan) {
+		t.Fatal("the plugin or its grandchild does not run")
+	}
+	return cmd, orphan
+}
+
+func TestNothingOfAPluginSurvivesAKilledSupervisorAndNobodyElseIsTouched(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	bystander := exec.Command("/proc/self/exe", sleeper)
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = bystander.Process.Kill()
+		_ = bystander.Wait()
+	})
+	sup, orphan := startSupervisor(t, dir)
+	_ = sup.Process.Kill()
+	_ = sup.Wait()
+	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+	// The next one finds an empty place, although the guardian of the first may still be at work.
+	next, orphan := startSupervisor(t, dir)
+	_ = next.Process.Kill()
+	_ = next.Wait()
+	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+	eventually(t, "the cgroups are gone", func() bool {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
+		for base := range strings.FieldsSeq(string(data)) {
+			if _, serr := os.Stat(base); serr == nil {
+				return false
+			}
+		}
+		return err == nil
+	})
+	if !alive(bystander.Process.Pid) {
+		t.Error("a process that is not ours was killed")
+	}
+}
+
+func TestAPluginOfAnotherUserDiesWithItsSupervisor(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, hostMode, tempDir(t), "user")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var plugin, orphan int
+	if _, err := fmt.Fscan(out, &plugin, &orphan); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(orphan, syscall.SIGKILL) }) // it has no cgroup
+	if !alive(plugin) || !alive(orphan) {
+		t.Fatal("the plugin or its grandchild does not run")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "the plugin is gone", func() bool { return !alive(plugin) })
 }

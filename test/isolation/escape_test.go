@@ -69,6 +69,11 @@ func TestWhatAHostilePluginTriesIsDeniedAndSucceedsWithoutAProfile(t *testing.T)
 	t.Cleanup(func() { _ = l.Close() })
 	etc := filepath.Join("/etc", filepath.Base(folder))
 	t.Cleanup(func() { _ = os.Remove(etc) })
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tcp.Close() })
 	secret := filepath.Join(tempDir(t), "secret")
 	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -90,7 +95,8 @@ func TestWhatAHostilePluginTriesIsDeniedAndSucceedsWithoutAProfile(t *testing.T)
 		{fmt.Sprintf("connect:/proc/%d/root%s", os.Getpid(), socket), "denied: ", both},
 		{fmt.Sprintf("connect:/proc/%d/cwd/../../../admin.sock", os.Getpid()), "denied: ", nil},
 		{"unshare", "denied: ", both},
-		{"read:" + secret, "denied: ", both}, // in the host's /tmp
+		{"read:" + secret, "denied: ", both},                           // in the host's /tmp
+		{"tcp:" + tcp.Addr().String(), "denied: ", []string{"strict"}}, // it has no network
 		{"read:/proc/kcore", "denied: ", []string{"strict"}},
 	}
 	plugins := map[string]*isolation.Instance{

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -20,8 +22,12 @@ const (
 	helper = "helper"
 	// hostile makes it a plugin that does what containers' names say.
 	hostile = "hostile"
+	// stays makes a hostile plugin outlive its connection.
+	stays = "stays"
 	// host makes it a supervisor.
 	hostMode = "host"
+	// unprivileged makes it a supervisor that is not root.
+	unprivileged = "unprivileged"
 	// orphanMaker and sleeper make it a child and a grandchild of the plugin.
 	orphanMaker, sleeper = "orphan-maker", "sleeper"
 	// lacking makes it a supervisor on a kernel that lacks something.
@@ -46,6 +52,8 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case sleeper:
 			os.Exit(sleep())
+		case unprivileged:
+			os.Exit(beUnprivileged(os.Args[2], os.Args[3]))
 		case hostMode:
 			beASupervisor(os.Args[2:])
 			os.Exit(1) // it does not end by itself
@@ -66,17 +74,31 @@ func TestMain(m *testing.M) {
 type hostilePlugin struct{}
 
 func beHostile(args []string) int {
+	staying := false
 	for _, a := range args {
+		if a == stays {
+			staying = true
+			signal.Ignore(syscall.SIGPIPE) // nobody reads what NRI's stub says at the end
+			continue
+		}
 		if out := attempt(a); out != "ok" {
 			fmt.Println(a, out)
 		}
 	}
-	st, err := stub.New(hostilePlugin{}, stub.WithOnClose(func() { os.Exit(0) }))
+	st, err := stub.New(hostilePlugin{}, stub.WithOnClose(func() {
+		if !staying {
+			os.Exit(0)
+		}
+	}))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := st.Run(context.Background()); err != nil {
+	err = st.Run(context.Background())
+	if staying {
+		return sleep()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

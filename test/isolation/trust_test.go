@@ -169,9 +169,10 @@ func TestAScriptIsReadFromWhatWasChecked(t *testing.T) {
 		"trusted and strict":           {isolation.Strict([]string{runDir}), true, false, false, "PATH"},
 		"trusted in a hidden folder":   {isolation.Standard([]string{runDir}), true, false, true, "/proc/self/fd/6"},
 		"not trusted":                  {isolation.Standard([]string{runDir}), false, false, false, "/proc/self/fd/6"},
+		"not trusted, no profile":      {isolation.Confinement{}, false, false, false, "/proc/self/fd/6"},
 		"pinned":                       {isolation.Standard([]string{runDir}), true, true, false, "/proc/self/fd/6"},
 		"pinned and strict":            {isolation.Strict([]string{runDir}), true, true, false, "/proc/self/fd/6"},
-		"pinned and without a profile": {isolation.Confinement{}, true, true, false, "/proc/self/fd/4"},
+		"pinned and without a profile": {isolation.Confinement{}, true, true, false, "/proc/self/fd/6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,5 +276,41 @@ func TestProgramsThatGainPrivilegesAreRefusedUnlessThereIsNoProfile(t *testing.T
 				t.Errorf("without a profile: %v, %s", got, got.Exit)
 			}
 		})
+	}
+}
+
+func TestWhatTheEnvironmentMakesAProgramLoadAndWhereALinkLeadsAreCheckedAtEachStart(t *testing.T) {
+	t.Parallel()
+	h, runDir := openHost(t)
+	dir := programs(t)
+	script(t, dir+"/a/b/p", "/bin/sh")
+	if err := errors.Join(os.Symlink("b/p", dir+"/a/link"), os.WriteFile(dir+"/lib.so", nil, 0o600), os.Chmod(dir+"/lib.so", 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	s := spec(t, h, runDir, isolation.Strict([]string{runDir}))
+	s.Path = dir + "/a/link"
+	within := s
+	within.CheckPath = func(path string) error {
+		if path != dir+"/a/b/p" {
+			return fmt.Errorf("it leads to %q", path)
+		}
+		return nil
+	}
+	if got := startError(t, within); got.Phase != isolation.PhaseRegister || got.Exit.Code != 7 {
+		t.Errorf("where it may: %v", got)
+	}
+	outside := s
+	outside.CheckPath = func(string) error { return errors.New("not here") }
+	if got := startError(t, outside); got.Phase != isolation.PhaseBinary || !strings.HasSuffix(got.Error(), "check \""+s.Path+"\": not here") {
+		t.Errorf("where it may not: %v", got)
+	}
+	loads := s
+	loads.Env = append(slices.Clone(s.Env), "LD_PRELOAD="+dir+"/lib.so")
+	if got := startError(t, loads); got.Phase != isolation.PhaseBinary || !strings.Contains(got.Error(), "variable LD_PRELOAD: the file "+dir+"/lib.so can be written by others") {
+		t.Errorf("a library that others can write: %v", got)
+	}
+	loads.Confine.TrustFile = false
+	if got := startError(t, loads); got.Phase != isolation.PhaseRegister || got.Exit.Code != 7 {
+		t.Errorf("the same without the check: %v", got)
 	}
 }
