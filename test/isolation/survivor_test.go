@@ -82,6 +82,9 @@ func beASupervisor(args []string) {
 		Name: "test", Index: "42", Path: exe, Args: []string{hostile}, Protocol: isolation.NRI, RunDir: args[0],
 		Host: h, Confine: isolation.None(),
 	}
+	if len(args) > 1 && args[1] == anotherUser {
+		s.Args, s.Confine = append(s.Args, stays), isolation.Confinement{User: &isolation.User{UID: nobody, GID: nobody}}
+	}
 	i, err := isolation.Start(ctx, s)
 	if err == nil {
 		_, err = i.Configure(ctx, &api.ConfigureRequest{RuntimeName: "test", RegistrationTimeout: 60000, RequestTimeout: 60000})
@@ -290,4 +293,35 @@ func TestATreeOfCgroupsThatSomebodyRemovedIsMadeAnew(t *testing.T) {
 	orphan := number(t, ask(t, start(t, spec(t, h, dir, isolation.None())), "orphan"))
 	h.Close() // as at the end of the service
 	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+}
+
+// anotherUser lets the supervisor start its plugin as nobody, without a cgroup: nothing but the parent-death signal ends it.
+const anotherUser = "another-user"
+
+func TestAPluginOfAnotherUserDiesWithItsSupervisor(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, hostMode, tempDir(t), anotherUser)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var plugin, orphan int
+	if _, err := fmt.Fscan(out, &plugin, &orphan); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(orphan, syscall.SIGKILL) })
+	if !alive(plugin) || !alive(orphan) {
+		t.Fatal("the plugin or its grandchild does not run")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "the plugin is gone", func() bool { return !alive(plugin) })
 }
