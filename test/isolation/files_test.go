@@ -5,8 +5,10 @@ package isolation_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -201,5 +203,34 @@ func TestAProtectedFileCannotBeWrittenReplacedOrMovedAway(t *testing.T) {
 	}
 	if got := ask(t, confined, "write:"+dir+"/a/b/beside"); got != "ok" {
 		t.Errorf("beside it: %s", got)
+	}
+}
+
+func TestTheControlServiceIsReachedWhereverThePluginsOwnFilesAre(t *testing.T) {
+	t.Parallel()
+	h, runDir := openHost(t)
+	for profile, c := range map[string]isolation.Confinement{
+		"none": isolation.None(), "standard": isolation.Standard([]string{runDir}), "strict": isolation.Strict([]string{runDir}),
+	} {
+		s := spec(t, h, runDir, c)
+		s.Args, s.Protocol = []string{builtWithTheSDK}, isolation.GoPlugin
+		i := start(t, s)
+		if d, err := i.Describe(t.Context()); err != nil || len(d.Events) == 0 {
+			t.Errorf("profile %s: %+v, %v", profile, d, err)
+		}
+		if got := ask(t, i, "nothing"); got != "ok" {
+			t.Errorf("profile %s: %s", profile, got)
+		}
+		sockets := 0
+		err := filepath.WalkDir(runDir+"/plugins/test", func(_ string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type() == fs.ModeSocket {
+				sockets++
+			}
+			return err
+		})
+		if seen := sockets > 0; err != nil || seen != (profile == "none") {
+			t.Errorf("profile %s: the host sees %d sockets of its own, %v", profile, sockets, err)
+		}
+		i.Stop(t.Context())
 	}
 }

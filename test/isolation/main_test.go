@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/stub"
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/plugins"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	helper = "helper"
 	// hostile makes it a plugin that does what containers' names say.
 	hostile = "hostile"
+	// builtWithTheSDK makes it one with a control service.
+	builtWithTheSDK = "sdk"
 	// stays makes a hostile plugin outlive its connection.
 	stays = "stays"
 	// host makes it a supervisor.
@@ -43,6 +46,8 @@ func TestMain(m *testing.M) {
 			os.Exit(isolation.RunHelper(os.Args[2:]))
 		case hostile:
 			os.Exit(beHostile(os.Args[2:]))
+		case builtWithTheSDK:
+			os.Exit(beBuiltWithTheSDK())
 		case orphanMaker:
 			os.Exit(makeOrphan())
 		case lacking:
@@ -128,4 +133,10 @@ func attempt(words string) string {
 	default:
 		return out
 	}
+}
+
+// beBuiltWithTheSDK is the same plugin with a control service, at a socket in its own directory.
+func beBuiltWithTheSDK() int {
+	plugins.Main(hostilePlugin{})
+	return 0
 }
