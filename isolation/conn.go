@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // updateFunc is Spec.OnUpdate.
@@ -72,7 +74,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	}
 	c.server = server
 	below := newTrunk(conn)
-	c.mux = multiplex.Multiplex(below, multiplex.WithBlockedRead())
+	c.mux = multiplex.Multiplex(wire.NewFramedConn(below, readAhead), multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
 	if err != nil {

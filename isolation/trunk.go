@@ -13,6 +13,9 @@ import (
 // bounds its queues by the number of frames only, 256 of 4 MiB each, and a plugin that sends much and reads nothing fills them.
 const maxBacklog = 8 * ttrpcMaxMessage
 
+// readAhead is what one read from a plugin takes: a usual reply whole.
+const readAhead = 4 << 10
+
 // errBacklog ends the connection of a plugin that sends more than is taken.
 var errBacklog = errors.New("more than is taken was sent")
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // watchedConn is an NRI connection that tells when it is lost. NRI's stub cannot be relied on for that: it waits for
@@ -18,7 +20,12 @@ type watchedConn struct {
 	lost chan struct{}
 }
 
-func watch(c net.Conn) *watchedConn { return &watchedConn{Conn: c, lost: make(chan struct{})} }
+// readAhead is what one read from the runtime or the supervisor takes: most requests whole.
+const readAhead = 16 << 10
+
+func watch(c net.Conn) *watchedConn {
+	return &watchedConn{Conn: wire.NewFramedConn(c, readAhead), lost: make(chan struct{})}
+}
 
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)

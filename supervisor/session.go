@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
@@ -28,6 +29,8 @@ const (
 	// stuckAfter is how much longer than the runtime's own timeout a request may be unanswered, or the connection unread, before the connection is closed: the runtime has given that request
 	// up long before, and every other event of the node would wait in vain, too. It allows for a node that starves everybody for seconds.
 	stuckAfter = 5 * time.Second
+	// readAhead is what one read from the runtime takes: most requests whole.
+	readAhead = 16 << 10
 	// writeStall is how long one write to the runtime may take before the connection is closed: neither ttrpc nor NRI's multiplexer has a limit of its own.
 	writeStall = 5 * time.Second
 )
@@ -163,7 +166,7 @@ func (se *session) run(ctx context.Context) error {
 		return err
 	}
 	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{}), begun: time.Now()}
-	conn, se.conn = watched, watched
+	conn, se.conn = wire.NewFramedConn(watched, readAhead), watched
 	se.sup.current.Store(se)
 	defer se.sup.current.CompareAndSwap(se, nil)
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx ends the session only after finish

@@ -6,6 +6,7 @@
 //   - the go-plugin handshake: magic cookie, protocol version, name of the control plugin;
 //   - the control service (gRPC, well-known message types only, so that no code has to be generated): describe, health,
 //     log level, stop;
+//   - how NRI's frames are put together, so that a message is one write: [FramedConn];
 //   - how a deliberate rejection and "not interested" travel through an NRI reply: as a status code with a fixed prefix.
 //
 // # Does not own
@@ -14,7 +15,7 @@
 //
 // # Ordering and concurrency
 //
-// Everything here is safe for concurrent use. Calls have no order among each other.
+// Everything here but [FrameWriter] and [FramedConn] is safe for concurrent use. Calls have no order among each other.
 //
 // # Failure model
 //
