@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("only", "", "only the part, or with -gate the bar, with this name")
 	times := flags.Int("rounds", 0, "rounds of each measurement; 0: as many as it needs")
 	against := flags.String("against", "", "another supervisor's binary, to measure a change: only compare the two")
-	dir := flags.String("o", "", "folder for results.json; empty: none")
+	dir := flags.String("o", "", "folder for results.json and performance.svg; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func thisMachine() machine {
 	return m
 }
 
-// write writes the report as JSON into the folder.
+// write writes the report as JSON into the folder, and the plot if there is something to draw.
 func (r *report) write(dir string, out io.Writer) error {
 	if dir == "" {
 		return nil
@@ -57,6 +57,15 @@ func (r *report) write(dir string, out io.Writer) error {
 	}
 	path := filepath.Join(dir, "results.json")
 	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil { //nolint:gosec // as above
+		return err
+	}
+	fmt.Fprintf(out, "written: %s\n", path)
+	svg, err := r.plot()
+	if err != nil || svg == nil {
+		return err
+	}
+	path = filepath.Join(dir, "performance.svg")
+	if err := os.WriteFile(path, svg, 0o644); err != nil { //nolint:gosec // as above
 		return err
 	}
 	fmt.Fprintf(out, "written: %s\n", path)
