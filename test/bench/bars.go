@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bar is one row of what is promised about speed, as a ratio between what is measured in turns.
+// bar is one row of what is promised about speed, as a ratio between what is measured in turns, or of a figure to its limit.
 type bar struct {
 	name, text string
 	bound      float64
@@ -45,6 +45,7 @@ func (b *bench) groups(stream time.Duration) []group {
 		{[]string{"parallel-10"}, b.parallelPlugins},
 		{[]string{"hung-others"}, b.hungPlugin},
 		{[]string{"lane-others"}, b.slowPlugin(stream)},
+		{[]string{"start-alone", "start-50", "memory-alone", "memory-container"}, b.figures},
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,7 +107,7 @@ func (b *bench) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.fact("resident memory without a plugin", alone/(1<<20), "MiB", "under 40 MiB")
+	b.fact("resident memory without a plugin", alone/(1<<20), "MiB", fmt.Sprintf("under %d MiB", mostAlone>>20))
 	const plugins, containers = 100, 1000
 	with, err := b.resident(ctx, setup{plugins: plugins})
 	if err != nil {
@@ -118,16 +118,61 @@ func (b *bench) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pod := typical().pod("old-1234", "none")
-	encoded := proto.Size(pod) + proto.Size(typical().container(pod))
+	limit, encoded := mostForContainer()
 	b.fact("resident memory for each known container with its pod", (full-alone)/containers/(1<<10), "KiB",
-		fmt.Sprintf("under %.1f KiB: 4 KiB and twice the %d bytes of the encoded pod and container", 4+2*float64(encoded)/(1<<10), encoded))
+		fmt.Sprintf("under %.1f KiB: 4 KiB and twice the %d bytes of the encoded pod and container", limit/(1<<10), encoded))
 	both, err := b.resident(ctx, setup{plugins: plugins, containers: containers})
 	if err != nil {
 		return err
 	}
 	b.fact("resident memory with 1,000 containers and 100 plugins", both/(1<<20), "MiB", "")
 	return nil
+}
+
+// The limits of the figures that have one.
+const (
+	mostAlone  = 40 << 20 // bytes, without a plugin
+	startAlone = 100 * time.Millisecond
+	startMany  = 3 * time.Second
+	manyStart  = 50 // plugins
+)
+
+// mostForContainer is the memory in bytes that a known container may take with its pod, and how large they are encoded.
+func mostForContainer() (limit float64, encoded int) {
+	pod := typical().pod("old-1234", "none")
+	encoded = proto.Size(pod) + proto.Size(typical().container(pod))
+	return float64(4<<10 + 2*encoded), encoded
+}
+
+// figures are the bars of the supervisor's own figures, which have no counterpart in the stock NRI: each as a part of its limit, with room for a busy machine in the limits.
+func (b *bench) figures(context.Context) ([]bar, error) {
+	figure := func(name, text string, measure func(context.Context) (float64, error)) bar {
+		return bar{name: name, text: text, bound: 1, measure: func(ctx context.Context, _ int) ([]float64, []timing, error) {
+			part, err := measure(ctx)
+			return []float64{part}, nil, err
+		}}
+	}
+	return []bar{
+		figure("start-alone", "from the start to the registration without a plugin: times 100 ms", func(ctx context.Context) (float64, error) {
+			best, err := b.fastestStart(ctx, setup{}, func(s started) time.Duration { return s.registered })
+			return float64(best) / float64(startAlone), err
+		}),
+		figure("start-50", "from the start until 50 plugins are ready: times 3 s", func(ctx context.Context) (float64, error) {
+			best, err := b.fastestStart(ctx, setup{plugins: manyStart}, func(s started) time.Duration { return s.ready })
+			return float64(best) / float64(startMany), err
+		}),
+		figure("memory-alone", "resident memory without a plugin: times 40 MiB", func(ctx context.Context) (float64, error) {
+			bytes, err := b.resident(ctx, setup{})
+			return bytes / mostAlone, err
+		}),
+		figure("memory-container", "resident memory for each of 1,000 containers with its pod: times 4 KiB and twice their encoding", func(ctx context.Context) (float64, error) {
+			const containers = 1000
+			alone, err1 := b.resident(ctx, setup{})
+			full, err2 := b.resident(ctx, setup{containers: containers})
+			limit, _ := mostForContainer()
+			return (full - alone) / containers / limit, errors.Join(err1, err2)
+		}),
+	}, nil
 }
 
 // resident starts a supervisor, waits until its memory has settled, and returns it in bytes.
@@ -163,25 +208,31 @@ func residentBytes(pid int) (float64, error) {
 
 // startUp measures how long the supervisor takes to register, and its plugins to be ready.
 func (b *bench) startUp(ctx context.Context) error {
-	const times, plugins = 5, 50
-	var alone, many []float64
-	for range times {
-		at, err := b.startedIn(ctx, setup{})
-		if err != nil {
-			return err
-		}
-		alone = append(alone, milliseconds(at.registered))
+	alone, err := b.fastestStart(ctx, setup{}, func(s started) time.Duration { return s.registered })
+	if err != nil {
+		return err
 	}
-	for range 3 {
-		at, err := b.startedIn(ctx, setup{plugins: plugins})
-		if err != nil {
-			return err
-		}
-		many = append(many, milliseconds(at.ready))
+	many, err := b.fastestStart(ctx, setup{plugins: manyStart}, func(s started) time.Duration { return s.ready })
+	if err != nil {
+		return err
 	}
-	b.fact("from the start to the registration, without a plugin", slices.Min(alone), "ms", "under 100 ms")
-	b.fact("from the start until 50 plugins are ready", slices.Min(many), "ms", "under 3000 ms")
+	b.fact("from the start to the registration, without a plugin", milliseconds(alone), "ms", fmt.Sprintf("under %d ms", startAlone.Milliseconds()))
+	b.fact(fmt.Sprintf("from the start until %d plugins are ready", manyStart), milliseconds(many), "ms", fmt.Sprintf("under %d ms", startMany.Milliseconds()))
 	return nil
+}
+
+// fastestStart is the best of some starts: what else the machine does only makes one slower.
+func (b *bench) fastestStart(ctx context.Context, s setup, of func(started) time.Duration) (time.Duration, error) {
+	const times = 4
+	best := time.Duration(math.MaxInt64)
+	for range times {
+		at, err := b.startedIn(ctx, s)
+		if err != nil {
+			return 0, err
+		}
+		best = min(best, of(at))
+	}
+	return best, nil
 }
 
 func (b *bench) startedIn(ctx context.Context, s setup) (started, error) {
