@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// memoryEvery is how often the heap is looked at. It costs microseconds.
+	memoryEvery = 2 * time.Second
+	// spareHeap is what may be allocated between two collections of a small heap. An event that ten plugins see allocates about half a megabyte; by Go's default, as much as lives, a
+	// supervisor of some megabytes would collect after every tenth of them, on the processors on which the plugins work.
+	spareHeap = 24 << 20
+	// percentMost bounds that for a heap that is next to nothing, percentLeast is Go's default.
+	percentMost  = 400
+	percentLeast = 100
+	// quietBytes is what is allocated at most between two looks when nothing happens.
+	quietBytes = 1 << 20
+	// idleHeap is how much memory the process may hold that nothing uses, before it is given back in a quiet moment.
+	idleHeap = 8 << 20
+)
+
+// heapState is what Go's collector says, in bytes.
+type heapState struct {
+	live      uint64 // after the last collection
+	held      uint64 // by objects, dead ones too, or free and not given back to the system
+	allocated uint64 // since the start
+}
+
+// heapKeeper decides how the heap is kept: large where that is cheap, and small when nothing happens. The zero value is ready for use.
+type heapKeeper struct {
+	seen, given uint64 // allocated at the last look, and when memory was given back last
+}
+
+// look returns for how much growth, in percent of what lives, a collection is due, and whether memory is to be given back now.
+func (k *heapKeeper) look(h heapState) (percent int, giveBack bool) {
+	percent = percentMost
+	if h.live > 0 {
+		percent = int(min(max(spareHeap*100/h.live, percentLeast), percentMost))
+	}
+	quiet := h.allocated-k.seen < quietBytes
+	k.seen = h.allocated
+	if quiet && h.held > h.live+idleHeap && h.allocated-k.given > idleHeap {
+		k.given = h.allocated
+		giveBack = true
+	}
+	return percent, giveBack
+}
+
+// keepHeap keeps the heap until ctx ends. What GOGC in the environment says stays.
+func keepHeap(ctx context.Context) {
+	var k heapKeeper
+	set := 0
+	tick := time.NewTicker(memoryEvery)
+	defer tick.Stop()
+	for {
+		percent, giveBack := k.look(readHeap())
+		if giveBack {
+			debug.FreeOSMemory()
+		}
+		if percent != set && os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(percent)
+			set = percent
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func readHeap() heapState {
+	s := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(s)
+	return heapState{live: s[0].Value.Uint64(), held: s[1].Value.Uint64() + s[2].Value.Uint64(), allocated: s[3].Value.Uint64()}
+}
