@@ -159,10 +159,10 @@ func (v *visit) unanswered(ctx context.Context, parts []*part) {
 	}
 }
 
-// turnOver lets the plugins' loops forget that their turn in this creation is over: another life of the same container may begin.
+// turnOver lets the plugins forget that their turn in this creation is over: another life of the same container may begin.
 func (v *visit) turnOver(parts []*part) {
 	for _, p := range parts {
-		p.h.box.put(message{fn: func() { delete(p.h.answered, v.ref) }})
+		p.h.deal(message{fn: func() { delete(p.h.answered, v.ref) }})
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
-// host is the actor of one plugin: one goroutine that owns the plugin's machine, its incarnation and its timers. Other goroutines send messages or read the published view.
+// host is the actor of one plugin: it owns the plugin's machine, its incarnation and its timers, and handles one message after the other. Other goroutines send messages or read the
+// published view.
 type host struct {
 	sup        *Supervisor
 	name       string // of the plugin, for life
@@ -39,7 +40,9 @@ type host struct {
 	gone        chan struct{}  // closed when the plugin is never launched again
 	work        sync.WaitGroup // every goroutine that the loop started
 
-	// Owned by the loop.
+	// turn is held while messages are handled: by the loop, or in its place by a goroutine that brings one (deal). What follows is under it.
+	turn        sync.Mutex
+	buf         []message // the batch of before, for the next one
 	machine     *plugin.Machine
 	calls       map[plugin.CallID]*call
 	runs        map[plugin.Incarnation]*running // one in service, one that warms up, those that end
@@ -95,6 +98,7 @@ type call struct {
 	limit    time.Duration
 	result   verdict
 	answered bool
+	timers   []*time.Timer
 	given    atomic.Bool // the same, for the worker: what comes now is late
 	quiet    bool
 	traced   func(TracedResult) // as in delivery
@@ -193,21 +197,16 @@ func guardConfig(p *policy.Plugin) breaker.Config {
 // post sends an input to the loop. After the loop has ended it goes nowhere.
 func (h *host) post(in plugin.Input) { h.box.put(message{in: in}) }
 
-// loop owns the machine until it is stopped for good and its incarnation is gone.
+// loop handles messages until the plugin is stopped for good and its incarnation is gone.
 func (h *host) loop() {
-	var buf []message
-	for {
+	for over := false; !over; {
 		<-h.box.wake
-		batch := h.box.take(buf)
-		for i := range batch {
-			h.handle(batch[i])
-			batch[i] = message{}
-		}
-		buf = batch
-		if h.over() {
-			break
-		}
+		h.turn.Lock()
+		h.drain()
+		over = h.over()
+		h.turn.Unlock()
 	}
+	h.turn.Lock()
 	for _, m := range h.box.close() {
 		h.handle(m) // calls that came too late are refused, not forgotten
 	}
@@ -215,7 +214,37 @@ func (h *host) loop() {
 	h.tellSums()
 	close(h.gone)
 	h.endUpdate(errSuperseded)
+	h.turn.Unlock()
 	h.work.Wait()
+}
+
+// drain handles what is in the mailbox, with the turn.
+func (h *host) drain() {
+	batch := h.box.take(h.buf)
+	for i := range batch {
+		h.handle(batch[i])
+		batch[i] = message{}
+	}
+	h.buf = batch
+}
+
+// deal puts a message into the mailbox and handles it on this goroutine, after what came before it, if nobody else has the turn: on the way of an event each change of goroutines costs
+// as much as all the rest. Nothing that an effect does blocks, or takes a lock under which this is called. It reports false when the plugin is over.
+func (h *host) deal(m message) bool {
+	if !h.box.add(m) {
+		return false
+	}
+	if !h.turn.TryLock() {
+		h.box.rouse() // whoever has the turn may be past the mailbox
+		return true
+	}
+	h.drain()
+	over := h.over()
+	h.turn.Unlock()
+	if over {
+		h.box.rouse()
+	}
+	return true
 }
 
 // over reports whether the plugin has been stopped for good.

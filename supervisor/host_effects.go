@@ -91,8 +91,19 @@ func (h *host) arm(e plugin.Arm) {
 	if e.Timer.Kind == plugin.Retry { // up to 20 % sooner, so that plugins that fell together do not rise together; never later than maxBackoff
 		after -= time.Duration(rand.Float64() * 0.2 * float64(after)) //nolint:gosec // not for secrecy
 	}
-	// The machine drops timers that have nothing to do any more, so none is ever stopped; a late one costs one message.
-	time.AfterFunc(after, func() { h.post(e.Timer) })
+	// The machine drops timers that have nothing to do any more; a late one costs one message. Those of calls end with their call, because there are many.
+	t := time.AfterFunc(after, func() { h.post(e.Timer) })
+	if c := h.calls[e.Timer.ID]; c != nil {
+		c.timers = append(c.timers, t)
+	}
+}
+
+// endCall forgets a call that is answered and does not run in the plugin any more.
+func (h *host) endCall(id plugin.CallID) {
+	for _, t := range h.calls[id].timers {
+		t.Stop()
+	}
+	delete(h.calls, id)
 }
 
 func (h *host) admit(e plugin.Admit) {
@@ -136,7 +147,7 @@ func (h *host) serve(r *running) {
 			case err != nil && disconnected(err):
 				v.outcome = breaker.OutcomeUnavailable
 			}
-			h.box.put(message{in: plugin.Returned{Inc: r.inc, ID: c.req.ID, Outcome: v.outcome}, reply: v})
+			h.deal(message{in: plugin.Returned{Inc: r.inc, ID: c.req.ID, Outcome: v.outcome}, reply: v})
 		}
 	}
 }
@@ -183,7 +194,7 @@ func (h *host) answer(e plugin.Answer) {
 	c.answered = true
 	c.given.Store(true)
 	if flying, ok := h.machine.Flying(); !ok || flying != e.ID {
-		delete(h.calls, e.ID) // else Back ends it
+		h.endCall(e.ID) // else Back ends it
 	}
 }
 
@@ -211,7 +222,7 @@ func (h *host) back(e plugin.Back) {
 		h.sup.emit(LateReply{Plugin: h.name, Team: h.policy().Team, After: time.Since(c.sent)})
 	}
 	if c.answered {
-		delete(h.calls, e.ID)
+		h.endCall(e.ID)
 	}
 }
 

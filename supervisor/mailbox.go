@@ -2,7 +2,7 @@ package supervisor
 
 import "sync"
 
-// mailbox is an unbounded queue with one reader. Senders never block: they include the goroutines that answer the runtime. What goes in is bounded by what can happen at once: one
+// mailbox is an unbounded queue with one reader at a time. Senders never block: they include the goroutines that answer the runtime. What goes in is bounded by what can happen at once: one
 // event of the runtime per node, the timers of one plugin, and people.
 type mailbox[T any] struct {
 	mu     sync.Mutex
@@ -13,20 +13,32 @@ type mailbox[T any] struct {
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{wake: make(chan struct{}, 1)} }
 
-// put adds an item. It reports false when the mailbox is closed: nobody will read it.
+// put adds an item and wakes the reader. It reports false when the mailbox is closed: nobody will read it.
 func (m *mailbox[T]) put(v T) bool {
+	if !m.add(v) {
+		return false
+	}
+	m.rouse()
+	return true
+}
+
+// add adds an item without waking anybody: whoever reads next finds it. It reports false when the mailbox is closed.
+func (m *mailbox[T]) add(v T) bool {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.closed {
-		m.mu.Unlock()
 		return false
 	}
 	m.items = append(m.items, v)
-	m.mu.Unlock()
+	return true
+}
+
+// rouse wakes the reader.
+func (m *mailbox[T]) rouse() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
-	return true
 }
 
 // take swaps the queued items for buf, which becomes the new queue.
