@@ -40,6 +40,8 @@ type Live struct {
 	RequestTimeout time.Duration
 	// Disabled are the plugins that an operator has switched off.
 	Disabled []string
+	// Out are the plugins that are not in service and that no operator has switched off.
+	Out []string
 	// Bypass says that no plugin is called for now.
 	Bypass bool
 }

@@ -355,6 +355,11 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 			1,
 		},
 		{
+			"plugins that are not in service", func(n *node) { n.live.Out = []string{"gpu-env", "netpol"} },
+			doctor.Finding{Check: doctor.Service, Result: doctor.Warning, What: "2 plugins are not in service: gpu-env, netpol", Mend: "nri-supervisor status says why, and whom to ask"},
+			0,
+		},
+		{
 			"a runtime that requires a hosted plugin", func(n *node) {
 				n.write("etc/containerd/config.toml", nriTable+"[plugins.\"io.containerd.nri.v1.nri\".default_validator]\nenable = true\nrequired_plugins = [\"gpu-env\", \"other\"]\n")
 			},

@@ -40,7 +40,8 @@ type Exit struct {
 	Code int
 	// Signal is the signal that ended the process, or 0.
 	Signal syscall.Signal
-	// LastOutput holds the last lines of both streams in the order of their arrival: at most 20 lines of 512 bytes.
+	// LastOutput holds the last lines of both streams in the order of their arrival: at most 20 lines of 512 bytes, and
+	// before them the line that began the crash of a Go program, if that is not among them.
 	LastOutput []string
 	// Started and Ended are when the process was executed and reaped; zero if it was not. Uptime is their difference.
 	Started, Ended time.Time

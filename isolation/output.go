@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type output struct {
 	mu   sync.Mutex // guards the rest
 	last []keptLine // the oldest first
 	head []byte     // of stdout
+	// crash is the line that began the report of a Go program's crash: its stack is often longer than what is kept.
+	crash string
 
 	firstLine string // of stdout, when sawFirst
 	sawFirst  bool
@@ -114,7 +117,18 @@ func (o *output) lastOutput() []string {
 		}
 		out = append(out, text)
 	}
+	if o.crash != "" && !slices.Contains(out, o.crash) {
+		out = append([]string{o.crash}, out...)
+	}
 	return out
+}
+
+// setCrash remembers the line that begins a crash.
+func (o *output) setCrash(line []byte) {
+	text := cutText(parseLine(line).Text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.crash = text
 }
 
 // show gives a line to the sink.
@@ -220,11 +234,28 @@ func (d *drainer) skip(p []byte) []byte {
 	}
 	lines := p[:end]
 	d.dropped += bytes.Count(lines, []byte("\n")) + 1
-	for _, start := range crashes() {
-		d.panicking = d.panicking || d.stream == Stderr && (bytes.HasPrefix(lines, []byte(start)) || bytes.Contains(lines, []byte("\n"+start)))
-	}
+	d.lookForCrash(lines)
 	d.o.keepRaw(lines)
 	return p[end+1:]
+}
+
+// lookForCrash looks for the beginning of a crash in whole lines that are about to be kept.
+func (d *drainer) lookForCrash(lines []byte) {
+	if d.panicking || d.stream != Stderr {
+		return
+	}
+	for _, start := range crashes() {
+		at := 0
+		if !bytes.HasPrefix(lines, []byte(start)) {
+			if at = bytes.Index(lines, []byte("\n"+start)) + 1; at == 0 {
+				continue
+			}
+		}
+		d.panicking = true
+		line, _, _ := bytes.Cut(lines[at:], []byte("\n"))
+		d.o.setCrash(line[:min(len(line), MaxLine)])
+		return
+	}
 }
 
 // crashes begin the report of a Go program that crashes.
@@ -268,9 +299,7 @@ func (d *drainer) finish() {
 }
 
 func (d *drainer) emit() {
-	for _, start := range crashes() {
-		d.panicking = d.panicking || d.stream == Stderr && bytes.HasPrefix(d.line, []byte(start))
-	}
+	d.lookForCrash(d.line)
 	if d.over = !d.limit.allow(time.Now()); d.over {
 		d.dropped++
 		d.o.keepRaw(d.line)

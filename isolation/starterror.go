@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,7 +115,13 @@ func lastWords(e Exit) string {
 	if len(e.LastOutput) == 0 {
 		return ", without output"
 	}
-	return ", last output: " + strconv.Quote(e.LastOutput[len(e.LastOutput)-1])
+	last := e.LastOutput[len(e.LastOutput)-1]
+	for _, line := range e.LastOutput { // a crash ends with a stack, which says less than its beginning
+		if slices.ContainsFunc(crashes(), func(start string) bool { return strings.HasPrefix(line, start) }) {
+			last = line
+		}
+	}
+	return ", last output: " + strconv.Quote(last)
 }
 
 func quoteHead(s string) string {

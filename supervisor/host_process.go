@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
@@ -21,6 +22,20 @@ type ExitRecord struct {
 	Output   []string  `json:"output,omitempty"`
 	At       time.Time `json:"at"`
 	InFlight string    `json:"inFlight,omitempty"`
+}
+
+// withLastWords is the detail, and what the process said last if that may be why it ended: of a crash the line that begins it.
+func (r *ExitRecord) withLastWords() string {
+	if len(r.Output) == 0 || r.Reason != "exit_code" && r.Reason != "signal" {
+		return r.Detail
+	}
+	last := r.Output[len(r.Output)-1]
+	for _, line := range r.Output {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			last = line
+		}
+	}
+	return r.Detail + ": " + oneLine(last)
 }
 
 // launch starts an incarnation in the background.
@@ -166,10 +181,7 @@ func (h *host) exited(r *running) {
 		h.failed(during, x.Reason, x.Detail)
 	}
 	if x.Reason != "stopped" && !h.told {
-		h.lastErr = x.Detail
-		if n := len(x.Output); n > 0 {
-			h.lastErr += ": " + oneLine(x.Output[n-1])
-		}
+		h.lastErr = rec.withLastWords()
 	}
 	h.told = false
 	h.sup.emit(PluginExited{Plugin: h.name, Team: h.policy().Team, PID: r.inst.PID(), Exit: x})

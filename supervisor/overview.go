@@ -36,7 +36,7 @@ func (s *Supervisor) Overview() Overview {
 		exits := make([]ExitRecord, len(out.Plugins[i].Exits))
 		for k, x := range out.Plugins[i].Exits {
 			// The last error may end with the last line of it.
-			if n := len(x.Output); n > 0 && out.Plugins[i].LastError == x.Detail+": "+oneLine(x.Output[n-1]) {
+			if len(x.Output) > 0 && out.Plugins[i].LastError == x.withLastWords() {
 				out.Plugins[i].LastError = x.Detail
 			}
 			x.Output = nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -216,6 +217,8 @@ func (q question) ask(ctx context.Context, socket string) doctor.Live {
 	for _, p := range st.Plugins {
 		if disabled(p) {
 			l.Disabled = append(l.Disabled, p.Name)
+		} else if !inService(p) && p.Breaker.State != breaker.StateForcedOpen.String() && p.Name != "" {
+			l.Out = append(l.Out, p.Name)
 		}
 	}
 	return l

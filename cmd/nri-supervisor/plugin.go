@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -247,13 +248,16 @@ func missedText(p supervisor.PluginStatus) string {
 	return fmt.Sprintf("%s that now %s without its work: %s", count(p.Missed, "container"), verb, sums(p.MissedBy))
 }
 
+// olderOutput is how many lines of output are shown of exits before the last one: their beginning, which says more than the end of a stack.
+const olderOutput = 3
+
 // writeExits lists how the last incarnations ended, the latest last. Their output is not broken into lines: it is evidence.
 func writeExits(b *paper, exits []supervisor.ExitRecord) {
 	if len(exits) == 0 {
 		return
 	}
 	b.WriteString("\nexits, the latest last:\n")
-	for _, x := range exits {
+	for i, x := range exits {
 		text := clean(x.Reason)
 		if x.Detail != "" {
 			text += ": " + x.Detail
@@ -265,7 +269,11 @@ func writeExits(b *paper, exits []supervisor.ExitRecord) {
 			text += ", during " + x.InFlight
 		}
 		wrap(b, "  "+stamp(x.At)+"  ", text)
-		for _, line := range x.Output {
+		output := x.Output
+		if older := i < len(exits)-1; older && len(output) > olderOutput {
+			output = append(slices.Clone(output[:olderOutput]), fmt.Sprintf("… and %s more with -o json", count(len(x.Output)-olderOutput, "line")))
+		}
+		for _, line := range output {
 			evidence(b, "    | ", line)
 		}
 	}

@@ -59,12 +59,8 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	f.line("supervisor", fmt.Sprintf("version %s, up for %s, knows %s and %s",
 		st.Version, sinceText(now, st.Started), count(st.Pods, "pod"), count(st.Ctrs, "container")))
 	writeRuntime(f, st.Runtime, now)
-	writeConfig(f, st)
 	if st.Bypass != nil {
 		f.line("bypass", bypassText(*st.Bypass, now))
-	}
-	for _, w := range st.Warnings {
-		f.line("warning", w)
 	}
 	missed := 0
 	var out []string
@@ -91,6 +87,10 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 		f.line("refused", refusedText(st))
 		f.line("", "list them: nri-supervisor events --action failed")
 	}
+	writeConfig(f, st)
+	for _, w := range st.Warnings {
+		f.line("warning", w)
+	}
 	if len(st.Plugins) == 0 {
 		return
 	}
@@ -106,7 +106,7 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 func refusedText(st supervisor.Status) string {
 	text := count(st.Refused, "time") + " the runtime was told no for a plugin's sake, since the start"
 	if st.RefusedUnhosted > 0 {
-		text += fmt.Sprintf("; %d of them for what is required and not hosted: nri-supervisor doctor", st.RefusedUnhosted)
+		text += fmt.Sprintf("; %d of them for what is required and not hosted", st.RefusedUnhosted)
 	}
 	return text
 }
@@ -164,19 +164,22 @@ func inService(p supervisor.PluginStatus) bool {
 	return p.State == plugin.Ready.String() && p.Breaker.State == breaker.StateClosed.String()
 }
 
-// asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker
+// asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker, or is tried in vain,
 // counts from the opening.
 func asItIs(p supervisor.PluginStatus) time.Time {
-	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
-	breakerFirst := p.Breaker.Since.Before(p.Since)
-	switch {
-	case p.Breaker.Since.IsZero(): // it has no breaker
-		return p.Since
-	case stateBad && breakerBad && breakerFirst, breakerBad && !stateBad, !stateBad && !breakerBad && !breakerFirst:
-		return p.Breaker.Since
-	default:
+	if p.Breaker.Since.IsZero() { // it has no breaker
 		return p.Since
 	}
+	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
+	breakerFirst := p.Breaker.Since.Before(p.Since)
+	at := p.Since
+	if stateBad && breakerBad && breakerFirst || breakerBad && !stateBad || !stateBad && !breakerBad && !breakerFirst {
+		at = p.Breaker.Since
+	}
+	if o := p.Breaker.Opening; breakerBad && o != nil && o.Closed.IsZero() && o.At.Before(at) {
+		at = o.At
+	}
+	return at
 }
 
 // trouble says why a plugin is not in service, and whom to ask.

@@ -101,4 +101,12 @@ func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
 			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
 		}
 	}
+	tried := supervisor.PluginStatus{State: "ready", Since: early, Breaker: supervisor.BreakerView{State: "half_open", Since: late, Opening: &supervisor.Opening{At: early.Add(-time.Minute)}}}
+	if got := asItIs(tried); !got.Equal(early.Add(-time.Minute)) {
+		t.Errorf("tried after it was open: since %s, want since the opening", got)
+	}
+	tried.Breaker.State, tried.Breaker.Opening.Closed = "closed", early
+	if got := asItIs(tried); !got.Equal(late) {
+		t.Errorf("closed again: since %s, want since the closing", got)
+	}
 }

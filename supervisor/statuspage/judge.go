@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -84,6 +85,9 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 	j.Waits = WaitText(p.Breaker.WaitsFor)
 	if o := p.Breaker.Opening; o != nil {
 		j.Opened = CauseText(o.Cause)
+	}
+	if o := p.Breaker.Opening; tripped && o != nil && o.Closed.IsZero() && o.At.Before(time.UnixMilli(j.Since)) {
+		j.Since = o.At.UnixMilli() // it has been tried since
 	}
 	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
 		j.Level = Broken

@@ -98,7 +98,7 @@ function card(p, j, v, now) {
   if (p.refused) row("Refused", many(p.refused, "request") + " of the runtime since the start, the last " + since(p.refusedAt, now) + ": " + reasons(p.refusedBy));
   if (j.try) row("Next", make("code", {}, j.try));
   const o = p.breaker.opening, opened = o && !o.closed ? o : null;
-  if (opened && (opened.again || Date.parse(opened.at) !== j.since)) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
+  if (opened && (opened.again || p.breaker.state === "half_open" || Date.parse(opened.at) !== j.since)) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
   if (j.waits) row("Waits for", j.waits);
   const failed = j.level === "broken" && !opened && failure(p, v.decisions);
   if (opened && opened.first) row("First error", told(opened.first, now));

@@ -133,6 +133,39 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 	}
 }
 
+// TestAPluginThatIsTriedIsBrokenSinceItsBreakerOpened, and the page says what opened it and what it waits for.
+func TestAPluginThatIsTriedIsBrokenSinceItsBreakerOpened(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := healthy("p")
+	p.Breaker = supervisor.BreakerView{
+		State: "half_open", Cause: "started", Since: now, WaitsFor: supervisor.WaitCall, Opening: &supervisor.Opening{At: now.Add(-time.Hour), Cause: "hung"},
+	}
+	j := statuspage.NewView(connected(p), "n1").Judged[0]
+	if j.Since != now.Add(-time.Hour).UnixMilli() || j.Opened != "a call hung, so the process was killed" || j.Waits != "the next event that selects it is the trial" {
+		t.Errorf("it says %+v", j)
+	}
+	p.Breaker.State, p.Breaker.WaitsFor, p.Breaker.Opening.Closed = "closed", "", now
+	if j := statuspage.NewView(connected(p), "n1").Judged[0]; j.Level != statuspage.Fine || j.Waits != "" {
+		t.Errorf("closed again: %+v", j)
+	}
+}
+
+func TestEveryWaitOfABreakerIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{"": true}
+	for _, w := range supervisor.Waits() {
+		text := statuspage.WaitText(w)
+		if seen[text] || strings.Contains(text, "_") {
+			t.Errorf("%s is %q", w, text)
+		}
+		seen[text] = true
+	}
+	if text := statuspage.WaitText(""); text != "" {
+		t.Errorf("nothing is %q", text)
+	}
+}
+
 func TestEveryStateAndCauseHasASentence(t *testing.T) {
 	t.Parallel()
 	for _, phase := range plugin.Phases() {
