@@ -163,9 +163,14 @@ isolation: ## hostile plugins against their confinement, as root
 	$(call stage,isolation,$(GO_TEST) -count=1 -tags $(ROOT) ./test/isolation)
 TARGETS += isolation
 
+# Those that need no program beside the test binary, and whose outcome depends on the cgroups or on an older kernel.
+IN_GUEST := Limit|Cgroup|Surviv|WantOfMemory|Guardian|MountNamespaces|MakesRoom|TheManifestsUser|OtherProcesses|ADevice
+
 .PHONY: test-cgroup2
 test-cgroup2: ## limits and survivors in a guest with cgroup v2 only; installs the emulator and downloads a kernel
-	$(call stage,test-cgroup2,bash tools/cgroup2.sh)
+	$(call stage,emulator and kernel,bash tools/cgroup2.sh prepare)
+	$(call stage,test-cgroup2,CGO_ENABLED=0 $(GO) test -buildvcs=false -v -count=1 -parallel=2 -timeout=200s -tags $(ROOT) -run '$(IN_GUEST)' \
+		-exec 'bash $(CURDIR)/tools/cgroup2.sh run' ./test/isolation | grep -v -e '^=== ')
 TARGETS += test-cgroup2
 
 .PHONY: fuzz

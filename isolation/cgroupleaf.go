@@ -228,10 +228,10 @@ func counter(file, name string) int {
 
 // killTree kills everything in a cgroup of the unified hierarchy and below it.
 func killTree(dir string) {
-	if err := writeCgroup(dir, "cgroup.kill", "1"); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if writeCgroup(dir, "cgroup.kill", "1") == nil {
 		return
 	}
-	// Linux before 5.14: frozen processes cannot fork away, and die of SIGKILL all the same.
+	// Linux before 5.14, or whatever else the kernel refuses it for: frozen processes cannot fork away, and die of SIGKILL all the same.
 	_ = writeCgroup(dir, "cgroup.freeze", "1") // without it there are more rounds
 	for range 100 {
 		found := false

@@ -20,7 +20,7 @@ import (
 // inGuest says that this process is the first of a guest that has cgroup v2 only; see tools/cgroup2.sh.
 func inGuest() bool { return os.Getpid() == 1 }
 
-// beInit makes the guest usable, runs the tests that need no program beside this one, says how they ended, and switches the guest off.
+// beInit makes the guest usable, runs the tests with the arguments that the image has, says how they ended, and switches the guest off.
 func beInit(m *testing.M) {
 	err := errors.Join(
 		unix.Mount("proc", "/proc", "proc", 0, ""),
@@ -30,9 +30,11 @@ func beInit(m *testing.M) {
 		unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""),
 		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""),
 	)
+	args, readErr := os.ReadFile("/etc/test-args")
 	code := 1
-	if err == nil {
-		os.Args = []string{"/init", "-test.v", "-test.timeout=200s", "-test.parallel=2", "-test.run=TestALimitHolds|TestEachPluginHasACgroup|TestNothingOfAPluginSurvivesItsEnd|TestRaisingItsOwnLimits|TestTheSupervisorMakesRoom|TestTheManifests|TestOtherProcesses|TestAPluginCannotLeave|TestADevice"}
+	if err = errors.Join(err, readErr); err == nil {
+		os.Args = append([]string{"/init"}, strings.Split(strings.TrimRight(string(args), "\n"), "\n")...)
+		fmt.Println("guest: tests")
 		code = m.Run()
 	}
 	fmt.Printf("\nguest: mounts %v\nguest: exit code %d\n", err, code)
