@@ -17,21 +17,25 @@ func TestAnotherProcessIsNeededWhereTheOldOneHasAnotherConfinement(t *testing.T)
 	strict := strings.Replace(supervisorYAML, `{contact: "#open",`, `{contact: "#open", minimumProfile: strict,`, 1)
 	for name, tt := range map[string]struct {
 		supervisor, manifest string
-		same                 bool
+		same, confined       bool
 	}{
-		"nothing":                   {supervisorYAML, manifest, true},
-		"another timeout":           {supervisorYAML, manifest + "\ntimeouts: {default: 100ms}", true},
-		"another selector":          {supervisorYAML, manifest + "\nselector: {namespaces: {include: [a]}}", true},
-		"a team that is never root": {strict, manifest, false},
-		"files of others trusted":   {supervisorYAML + "  fileTrust: \"off\"\n", manifest, false},
-		"other folders":             {supervisorYAML + "  pluginDirs: [/srv/plugins]\n", manifest, false},
-		"another limit":             {supervisorYAML, strings.Replace(manifest, "1Gi", "2Gi", 1), false},
-		"a written network":         {supervisorYAML, strings.Replace(manifest, "profile: strict,", "profile: strict, network: host,", 1), false},
-		"another executable":        {supervisorYAML, manifest + "\nexec: {path: /opt/y}", false},
-		"another index":             {supervisorYAML, manifest + "\nindex: \"21\"", false},
+		"nothing":                   {supervisorYAML, manifest, true, true},
+		"another timeout":           {supervisorYAML, manifest + "\ntimeouts: {default: 100ms}", true, true},
+		"another selector":          {supervisorYAML, manifest + "\nselector: {namespaces: {include: [a]}}", true, true},
+		"a team that is never root": {strict, manifest, false, false},
+		"files of others trusted":   {supervisorYAML + "  fileTrust: \"off\"\n", manifest, false, false},
+		"other folders":             {supervisorYAML + "  pluginDirs: [/srv/plugins]\n", manifest, false, false},
+		"another limit":             {supervisorYAML, strings.Replace(manifest, "1Gi", "2Gi", 1), false, false},
+		"a written network":         {supervisorYAML, strings.Replace(manifest, "profile: strict,", "profile: strict, network: host,", 1), false, false},
+		"another executable":        {supervisorYAML, manifest + "\nexec: {path: /opt/y}", false, true},
+		"another index":             {supervisorYAML, manifest + "\nindex: \"21\"", false, true},
 	} {
-		if got := policy.SameProcess(was, load(tt.supervisor, tt.manifest)); got != tt.same {
+		is := load(tt.supervisor, tt.manifest)
+		if got := policy.SameProcess(was, is); got != tt.same {
 			t.Errorf("%s: the same process can go on: %v, want %v", name, got, tt.same)
+		}
+		if got := policy.SameConfinement(was, is); got != tt.confined {
+			t.Errorf("%s: it is confined as before: %v, want %v", name, got, tt.confined)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
@@ -99,9 +100,14 @@ func (h *host) inService(r *running) {
 	r.known, r.updates = nil, nil
 }
 
-// replaceFailed: what is in service stays, and what follows it is started like it.
+// replaceFailed: what is in service stays, and what follows it is started like it. If it is confined otherwise than its manifest says now it does not stay: it is ended, and the new one
+// is tried again after it.
 func (h *host) replaceFailed(e plugin.ReplaceFailed) {
 	if r := h.run(); r != nil {
+		if !policy.SameConfinement(r.spec, h.spec) {
+			h.post(plugin.Restart{})
+			return
+		}
 		h.spec = r.spec
 	}
 	h.stuck.Store(true)

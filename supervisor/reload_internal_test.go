@@ -252,6 +252,23 @@ func TestAProcessThatDoesNotComeUpIsReported(t *testing.T) {
 	}
 }
 
+func TestAProcessThatIsConfinedOtherwiseThanItsManifestSaysDoesNotStay(t *testing.T) {
+	t.Parallel()
+	fs := onDisk(t, [2]string{"a", sel("a")})
+	f, _ := serveFiles(t, fs, makers{"a": func(n int) (*fakePlugin, error) {
+		if n > 1 {
+			return nil, errors.New("root, and the minimum is strict")
+		}
+		return setEnv("a", "1"), nil
+	}})
+	fs.edit("a", "selector:", "sandbox: {profile: strict}\n  selector:")
+	r := f.reload()
+	if got := changes(r); r.Result != "partial" || len(got) != 1 || !strings.Contains(got[0], "the minimum is strict") || strings.Contains(got[0], "stays") {
+		t.Errorf("%s %v", r.Result, got)
+	}
+	f.eventually("the end of the old process", func() bool { return f.pid("a") == 0 })
+}
+
 func TestTheLastGoodConfigurationIsInTheState(t *testing.T) {
 	t.Parallel()
 	fs := onDisk(t, [2]string{"a", sel("a")}, [2]string{"b", sel("b")})

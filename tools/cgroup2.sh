@@ -48,7 +48,7 @@ prepare() {
 guest() {
 	timeout --kill-after=5s "$bound" qemu-system-x86_64 -accel tcg -m 1536 -smp 2 -nographic -no-reboot -kernel "$vmlinuz" -initrd "$work/initrd" \
 		-append "console=ttyS0 quiet panic=-1" </dev/null 2>&1 | tr -d '\r' | tee "$work/log" |
-		sed -u -n '/^guest: tests$/,$p' | grep --line-buffered -v -e '^guest: ' -e '^\[ *[0-9.]*\] ' || true
+		sed -u -n '/guest: tests$/,$p' | grep --line-buffered -v -e 'guest: ' -e '^\[ *[0-9.]*\] ' || true
 }
 
 run() {
@@ -63,7 +63,7 @@ run() {
 	(cd "$root" && find . | cpio -o -H newc --quiet) | gzip -1 >"$work/initrd"
 	guest
 	if ! grep '^guest: exit code 0$' "$work/log" >/dev/null; then
-		tail -30 "$work/log" >&2
+		grep 'guest: exit code' "$work/log" >/dev/null || tail -30 "$work/log" >&2
 		echo "test-cgroup2: the tests in the guest failed, or it did not end in order within $bound" >&2
 		exit 1
 	fi
