@@ -22,7 +22,7 @@ type deniedCalls struct {
 func denied() []deniedCalls {
 	return []deniedCalls{
 		{unix.CAP_SYS_ADMIN, []string{
-			"mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+			"mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr",
 			"setns", "unshare", "sethostname", "setdomainname", "quotactl", "quotactl_fd", "lookup_dcookie", "fanotify_init",
 		}},
 		{unix.CAP_SYS_MODULE, []string{"init_module", "finit_module", "delete_module", "create_module"}},

@@ -11,12 +11,13 @@ func (p Profile) strength() int { return slices.Index(p.Values(), string(p)) }
 
 // applySandbox refuses what the manifest itself asks for beyond the team's ceiling on confinement and limits, and holds the rest to it. A plugin that attaches runs elsewhere: allow.attach says whether
 // it may.
-func (d *document) applySandbox(p *Plugin, team *teamCeiling, setting func(field string) string) {
+func (b *builder) applySandbox(d *document, p *Plugin, team *teamCeiling, setting func(field string) string) {
 	if p.Spec.Attach != nil && p.Spec.Exec == nil {
 		return
 	}
 	if least := team.MinimumProfile; least != "" {
 		d.applyProfile(p, least, setting("minimumProfile"))
+		b.keepHidden(d, p, least, setting("minimumProfile"))
 	}
 	own, most := &p.Spec.Resources.Limits, team.Resources.Limits
 	type bound struct {
@@ -40,6 +41,18 @@ func (d *document) applySandbox(p *Plugin, team *teamCeiling, setting func(field
 		*l.own = &limit
 		if l.name == "nproc" && isRoot(&p.Spec.Sandbox) {
 			d.errorf("spec.sandbox.user", "give the plugin a user, or change "+setting("resources.limits.nproc"), "team %s bounds nproc, and the kernel does not bound the processes of root", p.Team)
+		}
+	}
+}
+
+// keepHidden refuses paths that show a socket with which a plugin is root on the node, whatever its profile is.
+func (b *builder) keepHidden(d *document, p *Plugin, least Profile, setting string) {
+	if least == ProfileNone {
+		return
+	}
+	for field, paths := range map[string][]string{"readOnlyPaths": p.Spec.Sandbox.ReadOnlyPaths, "readWritePaths": p.Spec.Sandbox.ReadWritePaths} {
+		if path, at := b.showsSocket(paths), "spec.sandbox."+field; path != "" && !d.failedUnder(at) {
+			d.errorf(at, "delete it, or change "+setting, "%q shows a socket that the profile %s hides, which is the minimum of team %s", path, least, p.Team)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (b *builder) applyTeam(d *document, p *Plugin) {
 	}
 	b.applyPermissions(d, p, team, setting("permissions.adjust"))
 	d.applyMaxTimeout(p, team, setting("maxTimeout"))
-	d.applySandbox(p, team, setting)
+	b.applySandbox(d, p, team, setting)
 }
 
 func (b *builder) applyPermissions(d *document, p *Plugin, team *teamCeiling, setting string) {

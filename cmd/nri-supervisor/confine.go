@@ -21,7 +21,7 @@ type confinements struct {
 }
 
 func newConfinements(spec *policy.SupervisorSpec) confinements {
-	c := confinements{root: os.Geteuid() == 0, hidden: runtimeSockets()}
+	c := confinements{root: os.Geteuid() == 0, hidden: policy.RuntimeSockets()}
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
 		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
 			c.hidden = append(c.hidden, path)
@@ -81,18 +81,6 @@ func auditFolder(spec *policy.SupervisorSpec) string {
 		return socketFolder(spec.Audit.Path)
 	}
 	return spec.Audit.Path
-}
-
-// runtimeSockets are the usual folders and files in which container runtimes listen, and others that start whatever root asks them to, outside of a
-// plugin's cgroup: who can connect there is root on the node.
-func runtimeSockets() []string {
-	return []string{
-		"/run/containerd", "/run/nri", "/run/crio", "/run/docker", "/run/docker.sock", "/run/cri-dockerd.sock", "/run/podman",
-		"/run/k3s/containerd", "/run/k0s", "/run/dockershim.sock", "/run/isulad.sock", "/run/buildkit", "/run/libvirt", "/run/lxd.socket", "/var/lib/lxd", "/var/lib/incus",
-		"/run/incus", "/run/snapd.socket", "/run/snapd-snap.socket", "/var/snap/microk8s/common/run",
-		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/io.systemd.sysext", "/run/systemd/io.systemd.Import",
-		"/run/systemd/io.systemd.MountFileSystem", "/run/systemd/machine", "/run/udev/control",
-	}
 }
 
 // socketFolder is what has to be hidden for a socket to be: its folder, since the socket is made anew when its owner starts, or

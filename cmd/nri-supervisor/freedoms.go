@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -100,7 +101,7 @@ func socketsOf(c *isolation.Confinement) freedom {
 	}
 	var seen []string
 	for _, path := range slices.Concat(c.ReadOnly, c.ReadWrite) {
-		hidden := slices.ContainsFunc(c.Hide, func(dir string) bool { return within(path, dir) })
+		hidden := slices.ContainsFunc(c.Hide, func(dir string) bool { return within(path, dir) || within(resolved(path), resolved(dir)) })
 		if hidden && !slices.Contains(seen, path) {
 			seen = append(seen, path)
 		}
@@ -109,6 +110,14 @@ func socketsOf(c *isolation.Confinement) freedom {
 		return freedom{what, "hidden, but for " + strings.Join(seen, ", "), exposed, "sandbox without " + strings.Join(seen, ", ")}
 	}
 	return freedom{What: what, May: "hidden", Exposure: sealed}
+}
+
+// resolved is the path without links, or as it is if there is nothing.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
 }
 
 // filesOf is what the plugin may do with files.

@@ -29,7 +29,12 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 	t.Parallel()
 	strict, standard := isolation.Strict([]string{"/run/x"}), isolation.Standard([]string{"/run/x"})
 	strict.Limits = isolation.Limits{Memory: 1 << 30, CPU: 1000, PIDs: 100}
-	listing, key, socket := strict, strict, strict
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/hidden", 0o755), os.Symlink("hidden", dir+"/link")); err != nil {
+		t.Fatal(err)
+	}
+	listing, key, socket, linked := strict, strict, strict, strict
+	linked.Hide, linked.ReadWrite = []string{dir + "/hidden"}, []string{dir + "/link"}
 	key.Capabilities, socket.ReadOnly = []string{"BPF"}, []string{"/run/x/its.sock"}
 	listing.ReadOnly, listing.ReadWrite = []string{"/etc/x"}, []string{"/var/lib/x", "/dev/x"}
 	for name, tt := range map[string]struct {
@@ -51,6 +56,7 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 		"strict with limits":        {strict, 0, nil, nil},
 		"strict that lists paths":   {listing, 7, nil, []string{"files", "disk", "devices"}},
 		"strict with a master key":  {key, 7, []string{"capabilities"}, nil},
+		"strict with a link to it":  {linked, 7, []string{"runtimes' sockets"}, []string{"files", "disk"}},
 		"strict with a socket":      {socket, 7, []string{"runtimes' sockets"}, nil},
 	} {
 		var exposedNow, limitedNow []string
