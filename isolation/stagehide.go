@@ -82,9 +82,9 @@ func (m mask) seal() error {
 // detach takes the mounts out of this namespace that the plugin cannot reach: below what is hidden and, if its files are confined, those of
 // no rule. A mount that stayed would keep the host from using its device for something else after it has unmounted it there.
 func (o *order) detach(masks []mask) error {
-	points, err := readFileAndClose("/proc/self/mountinfo", parseMountPoints)
+	points, err := mountPoints()
 	if err != nil {
-		return fmt.Errorf("list mounts: %w", err)
+		return err
 	}
 	var used []string
 	if o.ConfineFiles {
@@ -106,6 +106,15 @@ func (o *order) detach(masks []mask) error {
 		}
 	}
 	return nil
+}
+
+// mountPoints are the places of this namespace's mounts.
+func mountPoints() ([]string, error) {
+	points, err := readFileAndClose("/proc/self/mountinfo", parseMountPoints)
+	if err != nil {
+		return nil, fmt.Errorf("list mounts: %w", err)
+	}
+	return points, nil
 }
 
 // parseMountPoints reads proc_pid_mountinfo(5).

@@ -96,8 +96,12 @@ func (o *order) protect(list []shown, masks []mask) error {
 		if err != nil {
 			return err
 		}
+		points, err := mountPoints() // they are places of mounts already, perhaps of a server that does not answer
+		if err != nil {
+			return err
+		}
 		for path := range foldersAbove(kept, top) {
-			if !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
+			if !slices.Contains(points, path) && !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
 				steps = append(steps, step{path, func() error { return setPlace(path) }})
 			}
 		}
