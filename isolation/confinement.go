@@ -72,16 +72,17 @@ type Confinement struct {
 	// Hide are folders and files that it sees empty; those that do not exist are left out. The run directory belongs in
 	// here: its own part of it stays visible.
 	Hide []string
-	// PrivateTmp are temporary folders of which it gets its own, empty ones.
+	// PrivateTmp are temporary folders of which it gets its own, empty and bounded ones.
 	PrivateTmp []string
-	// Protect are paths that it cannot write to.
+	// Protect are paths that it cannot write to, and neither can it move a folder above them away, or write to the root folder itself.
 	Protect []string
 	// NoDevices lets it open no device but null, zero, full and random ones, and those of the lists. Their files stay visible.
 	NoDevices bool
 	// ConfineFiles lets it use the system's files, its own directory and its private temporary ones, and the lists, and
 	// nothing else. It implies NoNewPrivs.
 	ConfineFiles bool
-	// ReadOnly and ReadWrite are paths that it can use although a rule above says otherwise. They must exist.
+	// ReadOnly and ReadWrite are paths that it can use although a rule above says otherwise. They must exist. What the host mounts later is seen
+	// below them only, if any of Hide, PrivateTmp, Protect and NoDevices is set.
 	ReadOnly, ReadWrite []string
 
 	// TrustFile refuses an executable, and an interpreter of a script, if others than root and the supervisor's user can change what its path leads to.

@@ -11,7 +11,7 @@
 //   - the go-plugin client of a plugin that is built with the SDK (no go-plugin type leaves this package);
 //   - the runtime side of the plugin's NRI connection: registration, configuration, synchronization in parts, the events
 //     as raw calls, and updates that the plugin asks for by itself;
-//   - the private run directory of the incarnation;
+//   - the private run directory of the incarnation, in which it has a bounded file system of its own if its files are confined at all;
 //   - the sockets at which plugins that run elsewhere attach ([Dock]): who may connect, how long a connection may take to
 //     register, and the connection itself ([Attachment]), of which there is no process of ours.
 //
