@@ -228,10 +228,8 @@ func (s *Supervisor) optOut(h *host, r plugin.Request, o optOut) {
 // leave takes the plugin's selection back for good.
 func (s *Supervisor) leave(name string, ref store.Ref) {
 	s.store.Unpin(ref, name)
-	if ref.IsPod() {
-		s.history.left(ref.Pod, s.store.Left(ref.Pod))
-		return
+	if !ref.IsPod() {
+		s.store.SetWork(ref, store.Work{Plugin: name, Outcome: outcomeOptedOut, At: time.Now()})
 	}
-	s.store.SetWork(ref, store.Work{Plugin: name, Outcome: outcomeOptedOut, At: time.Now()})
 	s.history.decided(s, ref)
 }

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +19,7 @@ const (
 	reasonBeforeInstall  = "before_install"  // it was created before the supervisor, or the plugin, was installed
 )
 
-// history is what is remembered across restarts: for each container, what became of each plugin's work. It finds the containers that were created while nobody looked.
+// history is what is remembered across restarts: for each pod and container which plugins were selected, and what became of their work. It finds the containers that were created while nobody looked.
 type history struct {
 	db *state.DB
 
@@ -36,18 +38,6 @@ type history struct {
 type leaver struct {
 	plugin string
 	ref    store.Ref
-}
-
-// left remembers which plugins want to hear no more of a pod.
-func (h *history) left(pod string, plugins []string) {
-	if h.db == nil {
-		return
-	}
-	r := state.Record{Pod: pod, Plugins: map[string]state.PluginRecord{}}
-	for _, p := range plugins {
-		r.Plugins[p] = state.PluginRecord{Outcome: outcomeOptedOut, At: time.Now()}
-	}
-	h.db.Put(r)
 }
 
 // restoreOptOuts takes back the selections of plugins that had opted out before the restart.
@@ -77,8 +67,12 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 	begins = h.loaded != nil
 	for _, p := range d.NewPods {
 		ref := store.Ref{Pod: p.GetId()}
-		for name := range h.loaded[ref].Plugins {
+		rec := h.loaded[ref]
+		for name := range rec.Plugins {
 			h.leavers = append(h.leavers, leaver{name, ref})
+		}
+		if rec.Pinned { // a record of an older version has none
+			s.store.SetPins(ref, s.plan().pinsOf(rec))
 		}
 		delete(h.loaded, ref)
 	}
@@ -92,8 +86,8 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 			}
 		}
 		switch {
-		case known: // what a plugin has no record of, it was not there for
-			h.unexplained[ref] = reasonBeforeInstall
+		case known: // what a plugin has no record of, it was not there for, unless nobody was
+			h.unexplained[ref] = cmp.Or(rec.Unexplained, reasonBeforeInstall)
 			if rec.Pinned {
 				s.store.SetPins(ref, s.plan().pinsOf(rec))
 			}
@@ -108,8 +102,10 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 			h.unexplained[ref] = reasonSupervisorDown
 		}
 	}
-	for ref := range h.loaded { // gone while we were away
-		h.delete(ref)
+	if h.db != nil {
+		for ref := range h.loaded { // gone while we were away
+			h.db.Delete(ref.Pod, ref.Container)
+		}
 	}
 	h.loaded, h.first = nil, false
 	return begins
@@ -124,14 +120,17 @@ func (h *history) before(ref store.Ref) {
 	}
 }
 
-// renamed keeps what is remembered of a plugin under its new name.
-func (h *history) renamed(s *Supervisor, name string) {
-	_, ctrs := s.store.All()
-	for _, e := range ctrs {
-		if s.hasWork(e.Ref, name) {
-			h.decided(s, e.Ref)
+// mention returns the pods and containers about which something is remembered of the plugin.
+func (s *Supervisor) mention(name string) []store.Ref {
+	var out []store.Ref
+	pods, ctrs := s.store.All()
+	for _, e := range slices.Concat(pods, ctrs) {
+		pinned := slices.ContainsFunc(e.Pins, func(p store.Pin) bool { return p.Plugin == name })
+		if pinned || s.hasWork(e.Ref, name) || e.Ref.IsPod() && slices.Contains(s.store.Left(e.Ref.Pod), name) {
+			out = append(out, e.Ref)
 		}
 	}
+	return out
 }
 
 // explainUnexplained records the work of a plugin that is missing from containers of its snapshot. It runs when the plugin's subscription is known.
@@ -144,10 +143,8 @@ func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
 		if ref.IsPod() {
 			continue
 		}
-		s.history.mu.Lock()
-		reason, ok := s.history.unexplained[ref]
-		s.history.mu.Unlock()
-		if !ok || s.hasWork(ref, h.name) {
+		reason := s.history.why(ref)
+		if reason == "" || s.hasWork(ref, h.name) {
 			continue
 		}
 		s.store.SetWork(ref, store.Work{Plugin: h.name, Reason: reason, At: time.Now(), Missed: true})
@@ -174,42 +171,56 @@ func (s *Supervisor) hasWork(ref store.Ref, name string) bool {
 	return false
 }
 
-// decided remembers what became of the plugins' work on a container.
-func (h *history) decided(s *Supervisor, ref store.Ref) {
+// decided remembers what was decided about pods or containers, and what became of the plugins' work on them.
+func (h *history) decided(s *Supervisor, refs ...store.Ref) {
 	if h.db == nil {
 		return
 	}
-	h.saving.Lock()
-	defer h.saving.Unlock()
-	if e, ok := s.store.Get(ref); ok {
-		h.putLocked(ref, e)
+	for _, ref := range refs {
+		h.saving.Lock()
+		if e, ok := s.store.Get(ref); ok {
+			h.putLocked(s, e)
+		}
+		h.saving.Unlock()
 	}
 }
 
-func (h *history) putLocked(ref store.Ref, e store.Entry) {
+func (h *history) putLocked(s *Supervisor, e store.Entry) {
 	r := state.Record{
-		Pod: ref.Pod, Container: ref.Container, Namespace: e.Pod.GetNamespace(), PodName: e.Pod.GetName(), PodUID: e.Pod.GetUid(),
-		ContainerName: e.Container.GetName(), Pinned: e.Pinned, Pins: recordPins(e.Pins),
+		Pod: e.Ref.Pod, Container: e.Ref.Container, Namespace: e.Pod.GetNamespace(), PodName: e.Pod.GetName(), PodUID: e.Pod.GetUid(),
+		ContainerName: e.Container.GetName(), Pinned: e.Pinned, Pins: recordPins(e.Pins), Unexplained: h.why(e.Ref),
 	}
-	if len(e.Work) > 0 {
-		r.Plugins = make(map[string]state.PluginRecord, len(e.Work))
-		for _, w := range e.Work {
+	work := e.Work
+	if e.Ref.IsPod() {
+		for _, name := range s.store.Left(e.Ref.Pod) {
+			work = append(work, store.Work{Plugin: name, Outcome: outcomeOptedOut, At: time.Now()})
+		}
+	}
+	if len(work) > 0 {
+		r.Plugins = make(map[string]state.PluginRecord, len(work))
+		for _, w := range work {
 			r.Plugins[w.Plugin] = state.PluginRecord{Outcome: w.Outcome, Reason: w.Reason, At: w.At}
 		}
 	}
 	h.db.Put(r)
 }
 
-// forget drops a container that is gone.
+// why says why a plugin without a record missed the container; empty: there is no such plugin.
+func (h *history) why(ref store.Ref) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unexplained[ref]
+}
+
+// forget drops a pod or container that is gone.
 func (h *history) forget(ref store.Ref) {
 	h.mu.Lock()
 	delete(h.unexplained, ref)
 	h.mu.Unlock()
-	h.delete(ref)
-}
-
-func (h *history) delete(ref store.Ref) {
-	if h.db != nil {
-		h.db.Delete(ref.Pod, ref.Container)
+	if h.db == nil {
+		return
 	}
+	h.saving.Lock() // what is about to be recorded of it must not come after this
+	defer h.saving.Unlock()
+	h.db.Delete(ref.Pod, ref.Container)
 }

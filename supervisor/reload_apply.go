@@ -142,10 +142,13 @@ func (s *Supervisor) retire(st step) {
 	old := st.old
 	switch {
 	case st.h == nil:
+		refs := s.mention(old.name)
 		s.store.ForgetPlugin(old.name)
+		s.history.decided(s, refs...)
 	case st.h.name != old.name:
+		refs := s.mention(old.name)
 		s.store.RenamePlugin(old.name, st.h.name)
-		s.history.renamed(s, st.h.name)
+		s.history.decided(s, refs...)
 		for _, state := range s.manual.states(old.name) {
 			s.keepManual(st.h.name, state, true)
 			s.keepManual(old.name, state, false)
@@ -170,8 +173,8 @@ func (s *Supervisor) decideFor(h *host) {
 	}
 	for _, e := range ctrs {
 		if e.Pinned && !left[e.Ref.Pod] { // one whose decision is still due gets it by the new plan
-			s.addDecision(h, e.Ref, p.MatchContainer(e.Pod, e.Container))
 			s.history.before(e.Ref)
+			s.addDecision(h, e.Ref, p.MatchContainer(e.Pod, e.Container))
 		}
 	}
 }
@@ -180,6 +183,7 @@ func (s *Supervisor) addDecision(h *host, ref store.Ref, d policy.Decision) {
 	h.met.matched(d)
 	if d.Selected || d.Err != nil {
 		s.store.AddPins(ref, store.Pin{Plugin: h.name, Selected: d.Selected, MatchErr: d.Err != nil})
+		s.history.decided(s, ref)
 	}
 }
 

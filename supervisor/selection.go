@@ -44,14 +44,23 @@ func (s *Supervisor) selectUnpinned(pods []*api.PodSandbox, ctrs []*api.Containe
 	for _, c := range ctrs {
 		ref := s.store.Resolve(nil, c)
 		p, hasPod := s.store.Pod(ref.Pod)
-		if known, ok := s.store.Container(ref); ok && hasPod {
-			s.containerSelection(ref, p, known)
+		known, ok := s.store.Container(ref)
+		if !ok || !hasPod {
+			continue
+		}
+		if _, pinned := s.store.Pins(ref); !pinned {
+			s.selectContainer(ref, p, known)
+			s.history.decided(s, ref)
 		}
 	}
 }
 
+// selectPod also remembers the decision. That about a container is remembered when the container was created, with what became of it.
 func (s *Supervisor) selectPod(p *api.PodSandbox) ([]selected, []journal.NotMatched) {
-	return s.decide(store.Ref{Pod: p.GetId()}, func(pl *policy.Plugin) policy.Decision { return pl.MatchPod(p) })
+	ref := store.Ref{Pod: p.GetId()}
+	sel, others := s.decide(ref, func(pl *policy.Plugin) policy.Decision { return pl.MatchPod(p) })
+	s.history.decided(s, ref)
+	return sel, others
 }
 
 func (s *Supervisor) selectContainer(ref store.Ref, p *api.PodSandbox, c *api.Container) ([]selected, []journal.NotMatched) {

@@ -2,10 +2,10 @@ package state
 
 import "time"
 
-// Record is what is kept about one container.
+// Record is what is kept about one container, or about one pod.
 type Record struct {
 	// Pod and Container are the runtime's ids. Together they are the key:
-	// container ids alone are not unique in every runtime.
+	// container ids alone are not unique in every runtime. An empty Container means the pod itself.
 	Pod       string `json:"pod"`
 	Container string `json:"container"`
 	// Namespace, PodName, ContainerName and PodUID are for people.
@@ -16,7 +16,10 @@ type Record struct {
 	// Pinned says that it was decided which plugins are selected: those in Pins and no other.
 	Pinned bool  `json:"pinned,omitempty"`
 	Pins   []Pin `json:"pins,omitempty"`
-	// Plugins is the decision for each plugin that selected the container, by plugin name.
+	// Unexplained is the reason why a plugin that is not in Plugins missed the container. Empty: the caller's default,
+	// as in records of older versions.
+	Unexplained string `json:"unexplained,omitempty"`
+	// Plugins is what came of the part of each plugin that was selected, by plugin name.
 	Plugins map[string]PluginRecord `json:"plugins,omitempty"`
 }
 
@@ -38,7 +41,7 @@ type PluginRecord struct {
 
 // Bounds of what is kept. What is beyond them is never written.
 const (
-	// DefaultMaxRecords is 40 times what the kubelet's default of 110 pods makes with
+	// DefaultMaxRecords is 36 times what the kubelet's default of 110 pods makes with
 	// 4 containers each, and about 10 MiB.
 	DefaultMaxRecords = 20_000
 	// MaxManual bounds the states set by hand: a node has some 100 plugins.
