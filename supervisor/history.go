@@ -17,6 +17,7 @@ import (
 const (
 	reasonSupervisorDown = "supervisor_down" // the container was created while the supervisor was away
 	reasonBeforeInstall  = "before_install"  // it was created before the supervisor, or the plugin, was installed
+	reasonStateLost      = "state_lost"      // nobody knows: what was remembered of it is lost
 )
 
 // history is what is remembered across restarts: for each pod and container which plugins were selected, and what became of their work. It finds the containers that were created while nobody looked.
@@ -30,6 +31,7 @@ type history struct {
 	mu          sync.Mutex
 	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
 	first       bool                       // there was no run before, and the runtime has not told yet what exists
+	lost        bool                       // what the run before remembered is lost, or some of it, and the runtime has not told yet what exists
 	leavers     []leaver                   // who had opted out of what, in the run before
 	unexplained map[store.Ref]string       // containers found in a snapshot → why a plugin without a record for them missed them
 }
@@ -52,7 +54,7 @@ func (s *Supervisor) restoreOptOuts() {
 }
 
 func newHistory(l state.Loaded, db *state.DB) *history {
-	h := &history{db: db, loaded: make(map[store.Ref]state.Record, len(l.Records)), first: l.FirstRun, unexplained: map[store.Ref]string{}}
+	h := &history{db: db, loaded: make(map[store.Ref]state.Record, len(l.Records)), first: l.FirstRun, lost: l.Lost, unexplained: map[store.Ref]string{}}
 	for _, r := range l.Records {
 		h.loaded[store.Ref{Pod: r.Pod, Container: r.Container}] = r
 	}
@@ -98,6 +100,8 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 			}
 		case h.first:
 			h.unexplained[ref] = reasonBeforeInstall
+		case h.lost:
+			h.unexplained[ref] = reasonStateLost
 		default:
 			h.unexplained[ref] = reasonSupervisorDown
 		}
@@ -107,7 +111,7 @@ func (h *history) synchronized(s *Supervisor, d store.Diff) (begins bool) {
 			h.db.Delete(ref.Pod, ref.Container)
 		}
 	}
-	h.loaded, h.first = nil, false
+	h.loaded, h.first, h.lost = nil, false, false
 	return begins
 }
 

@@ -116,7 +116,7 @@ func missedReasons() []string {
 			out = append(out, o.String())
 		}
 	}
-	return append(out, reasonSupervisorDown, reasonBeforeInstall)
+	return append(out, reasonSupervisorDown, reasonBeforeInstall, reasonStateLost)
 }
 
 // OutcomeNames returns what a decision of the journal can have as its outcome or its reason.

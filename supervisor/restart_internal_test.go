@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -134,5 +136,47 @@ func TestWhatWasDecidedAboutANewPluginSurvivesARestart(t *testing.T) {
 		if want := name != "gone"; (len(pods) == 1) != want || (len(ctrs) == 1) != want {
 			t.Errorf("%s is told of pods %v and containers %v", name, pods, ctrs)
 		}
+	}
+}
+
+// TestAfterALossOfTheStateNothingIsClaimedOfContainers: not that they were created while the supervisor was away.
+func TestAfterALossOfTheStateNothingIsClaimedOfContainers(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("junk"), 0o600) },
+		"empty":   func(path string) error { return os.Truncate(path, 0) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &lives{t: t}
+			cfg, plugins := load(t, [2]string{"p", sel("x")}), makers{"p": one(setEnv("a", "1"))}
+			f := l.next(Options{Config: cfg}, plugins)
+			s := f.meets(nil)
+			f.ready("p")
+			x := pod("1", "x", "1")
+			s.run(t, x, "a")
+			l.end()
+			if err := damage(filepath.Join(l.dir, "state.db")); err != nil {
+				t.Fatal(err)
+			}
+			for _, ctrs := range [][]string{{"a"}, {"a", "b"}} { // what nobody knew once is not known later
+				f = l.next(Options{Config: cfg}, plugins)
+				var listed []*api.Container
+				for _, c := range ctrs {
+					listed = append(listed, ctr("1", c))
+				}
+				f.meets([]*api.PodSandbox{x}, listed...)
+				f.eventually("what is missed", func() bool { return len(f.s.Missed()) == len(ctrs) })
+				for _, m := range f.s.Missed() {
+					if want := map[string]string{"a": "state_lost", "b": "supervisor_down"}[m.ContainerID]; m.Reason != want {
+						t.Errorf("container %s is listed with reason %q, want %q", m.ContainerID, m.Reason, want)
+					}
+				}
+				if said := f.events(func(e Event) bool { _, ok := e.(StateProblem); return ok }); (len(said) > 0) != (len(ctrs) == 1) {
+					t.Errorf("with containers %v it said %v", ctrs, said)
+				}
+			}
+		})
 	}
 }

@@ -30,7 +30,7 @@ func operatingRows(t *testing.T) (page string, rows map[string][]string) {
 func TestEachReasonAndStateIsExplainedInTheManual(t *testing.T) {
 	t.Parallel()
 	page, rows := operatingRows(t)
-	explained := []string{stateInvalid, "supervisor_down", "before_install"}
+	explained := []string{stateInvalid, "supervisor_down", "before_install", "state_lost"}
 	for _, r := range breaker.Reasons() {
 		explained = append(explained, r.String())
 	}

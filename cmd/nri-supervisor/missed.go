@@ -113,4 +113,7 @@ func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.T
 	wrap(b, "", count(len(containers), "container")+verb+" without a plugin's work. What to do: see that the plugin is in service (nri-supervisor status), "+
 		"then delete the pod so that it is created again:")
 	b.WriteString("  kubectl delete pod -n NAMESPACE POD\n")
+	if slices.ContainsFunc(list, func(m supervisor.MissedWork) bool { return m.Reason == "state_lost" }) {
+		wrap(b, "", "state_lost: these may have the work. They were created before the service started, and what it remembered of them is lost. Look into them first.")
+	}
 }

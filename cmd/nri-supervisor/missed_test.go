@@ -10,10 +10,12 @@ import (
 
 func TestMissedNamesTheContainerTheReasonAndTheRemedy(t *testing.T) {
 	t.Parallel()
+	lost := missing(fakeNow())[2:]
+	lost[0].Reason = "state_lost"
 	long := missing(fakeNow())
 	long[0].Pod = "a-training-job-with-a-name-as-people-give-them-6f7d9c5b8-x2x7q"
 	for name, list := range map[string][]supervisor.MissedWork{
-		"some": missing(fakeNow()), "one": missing(fakeNow())[:1], "none": {}, "long": long,
+		"some": missing(fakeNow()), "one": missing(fakeNow())[:1], "none": {}, "long": long, "lost": lost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

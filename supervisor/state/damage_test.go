@@ -71,6 +71,8 @@ func TestAFileThatCannotBeUsedIsSetAside(t *testing.T) {
 		"a huge last length":      {content(flipped(good, bytes.LastIndex(good, []byte("\xfenr\xff"))+4)), 50, "1 places in it are damaged; 50 changes could be read"},
 		"a broken mark":           {content(flipped(good, 23)), 49, "1 places in it are damaged; 50 changes could be read"},
 		"junk at the end":         {content(append(slices.Clip(good), "junk"...)), 50, "1 places in it are damaged; 51 changes could be read"},
+		"nothing":                 {content(nil), 0, "it ends after 0 bytes"},
+		"half of the first line":  {content(good[:10]), 0, "it ends after 10 bytes"},
 		"a folder":                {func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }, 0, "it is not a regular file but has mode drwx"},
 		"a link to nowhere":       {func(path string) error { return os.Symlink("/proc/self/nothing", path) }, 0, "it is not a regular file but has mode L"},
 		"a pipe":                  {func(path string) error { return syscall.Mkfifo(path, 0o600) }, 0, "it is not a regular file but has mode p"},
@@ -85,8 +87,8 @@ func TestAFileThatCannotBeUsedIsSetAside(t *testing.T) {
 				t.Fatal(err)
 			}
 			db, loaded := open(t, dir, state.Options{})
-			if len(loaded.Records) != tc.records || loaded.FirstRun {
-				t.Errorf("found %d records, first run %t; want %d", len(loaded.Records), loaded.FirstRun, tc.records)
+			if len(loaded.Records) != tc.records || loaded.FirstRun || !loaded.Lost {
+				t.Errorf("found %d records, first run %t, lost %t; want %d", len(loaded.Records), loaded.FirstRun, loaded.Lost, tc.records)
 			}
 			if want := "was set aside as " + filepath.Join(dir, "state.db.bad-1") + ": " + tc.warning; !strings.Contains(loaded.Warning, want) {
 				t.Errorf("warning %q, want %q", loaded.Warning, want)
@@ -118,7 +120,7 @@ func TestAnEndThatACrashLeavesIsCutOff(t *testing.T) {
 	const records = 6
 	good := filled(t, t.TempDir(), records)
 	frames := bytes.SplitAfter(good, []byte("\xfenr\xff")) // each but the first ends with the mark of the next one
-	for cut := 1; cut <= len(good); cut += 5 {
+	for cut := 23; cut <= len(good); cut += 5 {
 		whole, ends, end := -1, 0, -4 // the first is the line before the frames
 		for i, f := range frames {
 			if end += len(f); i == len(frames)-1 {
@@ -145,15 +147,33 @@ func TestAnEndThatACrashLeavesIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileIsAFileToFill(t *testing.T) {
+// TestAFileThatIsGoneIsSaid: not so when there never was one.
+func TestAFileThatIsGoneIsSaid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "state.db"), nil)
+	filled(t, dir, 5)
+	if err := os.Remove(filepath.Join(dir, "state.db")); err != nil {
+		t.Fatal(err)
+	}
 	db, loaded := open(t, dir, state.Options{})
-	if loaded.Warning != "" {
-		t.Errorf("warning %q", loaded.Warning)
+	if !loaded.Lost || loaded.FirstRun || !strings.Contains(loaded.Warning, "state.db is gone") {
+		t.Errorf("found %+v", loaded)
 	}
 	works(t, db, dir)
+	if _, loaded = open(t, t.TempDir(), state.Options{}); loaded.Lost || !loaded.FirstRun || loaded.Warning != "" {
+		t.Errorf("in an empty folder: %+v", loaded)
+	}
+}
+
+// TestANewFileIsNeverSeenInPart: a crash at its birth must not look like damage.
+func TestANewFileIsNeverSeenInPart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, dir, state.Options{})
+	content, err := os.ReadFile(filepath.Join(dir, "state.db"))
+	if err != nil || !strings.HasPrefix(string(content), "nri-supervisor state 1\n") {
+		t.Errorf("right after Open the file has %q, %v", content, err)
+	}
 }
 
 // TestWhatCouldBeReadIsOnDiskAgainAtOnce: nobody has to put anything for it.
@@ -219,6 +239,13 @@ func TestDamageWhileRunningLosesNothing(t *testing.T) {
 		"cut in the middle": func(path string) error { return os.Truncate(path, 8192) },
 		"filled with junk":  func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("junk", 1<<15)), 0o600) },
 		"deleted":           os.Remove,
+		"taken away with its folder": func(path string) error {
+			return os.RemoveAll(filepath.Dir(path))
+		},
+		"in a new folder": func(path string) error {
+			dir := filepath.Dir(path)
+			return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700))
+		},
 		"replaced": func(path string) error {
 			if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
 				return err

@@ -55,7 +55,7 @@ func Open(dir string, o Options) (*DB, Loaded) {
 	w := &writer{db: d, disk: disk{dir: dir}}
 	found, err := w.disk.open(firstLock)
 	loaded := d.take(found.changes)
-	loaded.FirstRun, loaded.Warning = found.first, join(found.warning, loaded.Warning)
+	loaded.FirstRun, loaded.Lost, loaded.Warning = found.first, found.lost || loaded.Lost, join(found.warning, loaded.Warning)
 	if err != nil {
 		loaded.Warning = join(loaded.Warning, fmt.Sprintf("open state in %q: %v: working without a disk for now, trying again", dir, err))
 	}
@@ -246,7 +246,7 @@ func (d *DB) take(changes []change) Loaded {
 		}
 		l.Values[c.key] = c.value
 	}
-	if unreadable > 0 {
+	if l.Lost = unreadable > 0; l.Lost {
 		l.Warning = fmt.Sprintf("%s holds %d entries that cannot be read: they are deleted", filePath(d.dir), unreadable)
 	}
 	return l

@@ -41,6 +41,7 @@ type disk struct {
 type found struct {
 	changes []change
 	first   bool // there was nothing before
+	lost    bool // there was something before that could not be read, at least in part
 	warning string
 }
 
@@ -48,51 +49,75 @@ func filePath(dir string) string { return filepath.Join(dir, fileName) }
 
 // open gets hold of the folder and the file, and reads it. A damaged file is
 // set aside; found.warning says so then, and found.changes is what could be
-// read. After an error there is no file.
+// read. After an error there is no file, and found tells only what was there before.
 func (d *disk) open(wait time.Duration) (found, error) {
-	var f found
+	f := found{lost: true} // until it was read
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return f, err
 	}
+	former := len(badFiles(d.dir)) > 0
 	if d.lock == nil {
-		lock, err := lockFolder(d.dir, wait)
-		if err != nil {
+		_, err := os.Lstat(filepath.Join(d.dir, lockName))
+		former = former || !errors.Is(err, fs.ErrNotExist)
+		if d.lock, err = lockFolder(d.dir, wait); err != nil {
 			return f, err
 		}
-		d.lock = lock
 	}
 
 	content, err := readFile(filePath(d.dir))
-	fresh := errors.Is(err, fs.ErrNotExist)
-	f.first = fresh && len(badFiles(d.dir)) == 0
-	got := decode(content)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.first, f.lost = !former, former
+		if former {
+			f.warning = fmt.Sprintf("%s is gone, although there was one: what it held is lost", filePath(d.dir))
+		}
+		return f, d.create()
+	}
+	var got decoded
 	var unusable unusableError
 	switch {
-	case fresh:
 	case errors.As(err, &unusable):
 		got.damaged, got.foreign = err.Error(), true
 	case err != nil:
 		return f, err
+	default:
+		got = decode(content)
 	}
-	f.changes = got.changes
 	if got.damaged != "" {
 		aside, err := setAside(d.dir)
 		if err != nil {
-			return found{}, fmt.Errorf("%s; set it aside: %w", got.damaged, err)
+			return f, fmt.Errorf("%s; set it aside: %w", got.damaged, err)
 		}
 		f.warning = fmt.Sprintf("%s was set aside as %s: %s", filePath(d.dir), aside, got.damaged)
 		if !got.foreign {
 			f.warning += fmt.Sprintf("; %d changes could be read", len(got.changes))
 		}
+		f.changes = got.changes
+		return f, d.create()
 	}
-
-	d.file, err = os.OpenFile(filePath(d.dir), os.O_CREATE|os.O_RDWR, 0o600)
+	f.changes, f.lost = got.changes, false
+	d.file, err = os.OpenFile(filePath(d.dir), os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return found{}, err
+		return found{lost: true}, err
 	}
 	d.end = int64(got.end)
-	d.stale = got.end == 0 || got.damaged != ""
 	return f, nil
+}
+
+// create makes a new file, of which nobody ever sees a part, and which is still to be filled.
+func (d *disk) create() error {
+	err := d.rewrite(nil)
+	d.stale = err == nil
+	return err
+}
+
+// homeless tells whether somebody took the folder away, or put another in its place.
+func (d *disk) homeless() bool {
+	is, err := os.Lstat(filepath.Join(d.dir, lockName))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	ours, err := d.lock.Stat()
+	return err == nil && !os.SameFile(is, ours)
 }
 
 // unusableError is about a file that there is no point in reading.

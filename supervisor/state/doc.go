@@ -31,7 +31,9 @@
 // # Failure model
 //
 // A damaged file is set aside as state.db.bad-N, and a new one is begun with
-// what could be read. A file that cannot be had at all (no permission, full
+// what could be read; Loaded.Lost says then that the absence of a record proves
+// nothing. The same goes for a file that is gone, or empty: a new one is put in
+// place whole. A folder that is taken away is made anew. A file that cannot be had at all (no permission, full
 // disk, another process) is tried again for ever, and the DB works in memory
 // meanwhile. Errors of the disk are reported through a callback and counted,
 // and the write is tried again; nothing that waits is lost, up to a limit of

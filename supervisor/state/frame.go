@@ -66,7 +66,7 @@ type decoded struct {
 	changes []change
 	// end is where the next frame goes: behind the last good one.
 	end int
-	// damaged tells what is wrong, apart from an end that a crash explains. Empty = nothing.
+	// damaged tells what is wrong, apart from an end that a crash explains: a file is never seen without its first line. Empty = nothing.
 	damaged string
 	// foreign is true when nothing of it can be ours to read.
 	foreign bool
@@ -74,8 +74,8 @@ type decoded struct {
 
 // decode reads all frames, and goes on behind damaged ones.
 func decode(file []byte) decoded {
-	if len(file) < len(header) && strings.HasPrefix(header, string(file)) {
-		return decoded{} // new, or cut off at birth
+	if len(file) < len(header) && strings.HasPrefix(header, string(file)) { // ours are never that short: see disk.rewrite
+		return decoded{foreign: true, damaged: fmt.Sprintf("it ends after %d bytes", len(file))}
 	}
 	var d decoded
 	rest, ok := bytes.CutPrefix(file, []byte(header))

@@ -41,7 +41,10 @@ func TestEntriesThatCannotBeReadAreLeftOutAndDeleted(t *testing.T) {
 		if !strings.Contains(loaded.Warning, warning) || warning == "" && loaded.Warning != "" {
 			t.Errorf("warning %q, want %q", loaded.Warning, warning)
 		}
-		loaded.Warning = ""
+		if loaded.Lost != (warning != "") {
+			t.Errorf("lost %t with warning %q", loaded.Lost, warning)
+		}
+		loaded.Warning, loaded.Lost = "", false
 		want := Loaded{Records: []Record{{Pod: "pod", Container: "a"}}, Manual: map[string]string{"gpu-env": ""}}
 		if diff := cmp.Diff(want, loaded); diff != "" {
 			t.Errorf("found (-want +got):\n%s", diff)

@@ -80,6 +80,9 @@ type Loaded struct {
 	// FirstRun is true when there was no state of any kind before: no file,
 	// readable or not. It is false when that cannot be told.
 	FirstRun bool
+	// Lost is true when there was a state before, and what it held could not be read, or not all of it: a record that is not there
+	// proves nothing.
+	Lost bool
 	// Warning says what was wrong with the state found, and what was done about it,
 	// for people. Empty when nothing was.
 	Warning string

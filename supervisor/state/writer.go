@@ -100,14 +100,18 @@ func (w *writer) report(t todo, err error) {
 
 // attempt writes everything that waits.
 func (w *writer) attempt() error {
+	if w.disk.file != nil && w.disk.homeless() {
+		w.db.onError(fmt.Errorf("state directory %q was taken away: it is made anew, with what is in memory", w.disk.dir))
+		w.disk.close()
+	}
 	if w.disk.file == nil {
 		found, err := w.disk.open(0)
-		if err != nil {
-			return fmt.Errorf("open state in %q: %w", w.disk.dir, err)
-		}
 		loaded := w.db.take(found.changes)
 		if warning := join(found.warning, loaded.Warning); warning != "" {
 			w.db.onError(errors.New(warning))
+		}
+		if err != nil {
+			return fmt.Errorf("open state in %q: %w", w.disk.dir, err)
 		}
 	}
 	if w.disk.stale || w.disk.changed() || w.wasteful() {

@@ -197,7 +197,7 @@ func TestALostRuntimeComesBeforeEverything(t *testing.T) {
 
 func TestEveryReasonForMissingWorkIsSaidInWords(t *testing.T) {
 	t.Parallel()
-	want := map[string]bool{"supervisor_down": true, "before_install": true}
+	want := map[string]bool{"supervisor_down": true, "before_install": true, "state_lost": true}
 	for _, r := range breaker.Reasons() {
 		want[r.String()] = true
 	}

@@ -8,6 +8,7 @@ func reasonTexts() map[string]string {
 		// These are no answer to a call: the supervisor found the container in what the runtime told it.
 		"supervisor_down": "created while nri-supervisor was away",
 		"before_install":  "created before the plugin was installed",
+		"state_lost":      "nobody knows whether the work was done: the state directory was lost or damaged",
 	}
 	for r, text := range map[breaker.Reason]string{
 		breaker.ReasonBreakerOpen:   "the plugin's breaker was open, so it was not asked",
