@@ -26,6 +26,24 @@ func (p *Plugin) Good() GoodManifest {
 	return GoodManifest{Name: p.Name, File: p.File, Line: p.Line, Document: p.document, ConfigData: p.configData}
 }
 
+// SameButName reports whether two manifests differ in nothing but the name and the place where they stand.
+func (g GoodManifest) SameButName(o GoodManifest) bool {
+	a, b := g.unnamed(), o.unnamed()
+	return a != "" && a == b && g.ConfigData == o.ConfigData
+}
+
+// unnamed is the document without the plugin's name; empty if it cannot be read.
+func (g GoodManifest) unnamed() string {
+	docs, problems := parseDocuments(SourceFile{Path: g.File, Data: []byte(g.Document)})
+	if len(problems) > 0 || len(docs) != 1 {
+		return ""
+	}
+	if name := docs[0].get("metadata").get("name"); name != nil {
+		name.text = ""
+	}
+	return docs[0].rendered()
+}
+
 // useLastGood puts the last good version of a manifest in the place of a broken one: one of the same name, or one that stood in a file, or a folder, that cannot be read.
 // It is held against today's ceilings and files like any other. The problems of the broken one stay reported.
 func (b *builder) useLastGood() {

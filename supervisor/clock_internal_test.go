@@ -38,6 +38,10 @@ func TestAClockThatWasSetDoesNotChangeHowLongWhatWasKeptLasts(t *testing.T) {
 			if left := time.Until(time.Unix(0, f.s.bypassUntil.Load())); left > length {
 				t.Errorf("bypassed for another %s, want at most %s", left, length)
 			}
+			f.eventually("the first line", func() bool { return len(f.events(func(e Event) bool { _, ok := e.(Started); return ok })) > 0 })
+			if tt.lasts {
+				f.eventually("a warning of the bypass", func() bool { return len(f.events(func(e Event) bool { _, ok := e.(BypassGoesOn); return ok })) == 1 })
+			}
 			kept := f.s.plan().byName["p"].guard.Snapshot().Quarantined
 			if (len(kept) == 1) != tt.lasts {
 				t.Fatalf("quarantined: %v", kept)

@@ -1,12 +1,9 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
@@ -16,52 +13,14 @@ import (
 // ErrUnknownPlugin is wrapped by the errors of manual actions on a plugin that does not exist.
 var ErrUnknownPlugin = errors.New("no such plugin")
 
-// The manual states that survive a restart. A plugin can be in both.
-const (
-	manualDisabled = "disabled"
-	manualTripped  = "tripped"
-)
-
-// manual is what operators set by hand, by plugin. Safe for concurrent use.
-type manual struct {
-	mu    sync.Mutex
-	state map[string][]string
-}
-
-// set adds or takes away one state of a plugin and returns what is to be kept: the states joined by commas, or nothing.
-func (m *manual) set(name, state string, on bool) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state == nil {
-		m.state = map[string][]string{}
-	}
-	now := slices.DeleteFunc(slices.Clone(m.state[name]), func(s string) bool { return s == state })
-	if on {
-		now = append(now, state)
-	}
-	slices.Sort(now)
-	m.state[name] = now
-	return strings.Join(now, ",")
-}
-
-// states returns the manual states of a plugin.
-func (m *manual) states(name string) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.state[name])
-}
-
-// kept returns what set returned last for the plugin.
-func (m *manual) kept(name string) string { return strings.Join(m.states(name), ",") }
-
 // Act carries out a manual action on a plugin: restart, enable, disable, trip, reset or unquarantine. uid is who asked, for the record. Safe for concurrent use.
 func (s *Supervisor) Act(name, action string, uid uint32) error {
+	s.actions.Lock() // the guard and the loop hear of two operators in one order, and no plugin gets another name meanwhile
+	defer s.actions.Unlock()
 	h := s.plan().byName[name]
 	if h == nil {
 		return fmt.Errorf("%w: %q; known are %s", ErrUnknownPlugin, name, strings.Join(s.names(), ", "))
 	}
-	s.actions.Lock() // the guard and the loop hear of two operators in one order
-	defer s.actions.Unlock()
 	switch action {
 	case "restart":
 		if h.guard.State() == breaker.StateDisabled {
@@ -100,44 +59,6 @@ func (s *Supervisor) names() []string {
 		out = append(out, h.name)
 	}
 	return out
-}
-
-// keepManual remembers that a manual state of a plugin began or ended.
-func (s *Supervisor) keepManual(name, state string, on bool) {
-	keep := s.manual.set(name, state, on)
-	if s.opts.State == nil {
-		return
-	}
-	if keep == "" {
-		s.opts.State.DeleteManual(name)
-	} else {
-		s.opts.State.PutManual(name, keep)
-	}
-	s.flushManual()
-}
-
-// flushManual waits until the disk has what an operator is about to be told, so that a crash does not undo it; a disk that does not answer costs a second and a log line.
-func (s *Supervisor) flushManual() {
-	ctx, cancel := context.WithTimeout(s.stopCtx, time.Second)
-	defer cancel()
-	if err := s.opts.State.Flush(ctx); err != nil {
-		s.emit(StateProblem{Err: "manual state kept in memory only for now: " + err.Error()})
-	}
-}
-
-// restoreManual starts the plugin in the states that operators left it in; kept is what set returned.
-func (h *host) restoreManual(kept string) {
-	states := strings.Split(kept, ",")
-	disabled := slices.Contains(states, manualDisabled)
-	if slices.Contains(states, manualTripped) {
-		h.sup.manual.set(h.name, manualTripped, true)
-		h.guard.Trip()
-	}
-	if disabled {
-		h.sup.manual.set(h.name, manualDisabled, true)
-		h.guard.Disable()
-	}
-	h.post(plugin.Start{Disabled: disabled})
 }
 
 // Bypass makes the whole supervisor a no-op for a while; 0 ends it. Safe for concurrent use.

@@ -175,6 +175,8 @@ type (
 		UID            uint32
 		For            time.Duration
 	}
+	// BypassGoesOn is the start of a supervisor that an operator had bypassed before: until then no plugin is called.
+	BypassGoesOn struct{ Until time.Time }
 	// StateProblem says that the state directory could not be read or written.
 	StateProblem struct{ Err string }
 	// AuditProblem says that the audit file is not written, and how many lines are lost since the start; without an error it is written again.
@@ -218,6 +220,7 @@ func (UpdateFailed) event()        {}
 func (Missed) event()              {}
 func (Output) event()              {}
 func (ManualAction) event()        {}
+func (BypassGoesOn) event()        {}
 func (StateProblem) event()        {}
 func (AuditProblem) event()        {}
 func (Defect) event()              {}

@@ -40,6 +40,10 @@ type host struct {
 	gone        chan struct{}  // closed when the plugin is never launched again
 	work        sync.WaitGroup // every goroutine that the loop started
 
+	keeping  sync.Mutex // held while the state is told of quarantines
+	kept     []byte     // what the state has of them; guarded by keeping, like the next
+	nameless bool       // the plugin is over, and its name may be another's
+
 	// turn is held while messages are handled: by the loop, or in its place by a goroutine that brings one (deal). What follows is under it.
 	turn        sync.Mutex
 	buf         []message // the batch of before, for the next one

@@ -25,6 +25,8 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 		Unchanged: len(cfg.Plugins),
 	}
 
+	s.actions.Lock() // a manual action comes before all of it or after
+	defer s.actions.Unlock()
 	s.mu.Lock()
 	s.deciding.Lock()
 	for _, m := range cfg.Plugins { // what is allowed is always today's, also for plugins that did not change
@@ -131,9 +133,10 @@ func (s *Supervisor) carryOut(st step) <-chan error {
 	}
 	done := make(chan error, 1)
 	h := st.h
+	h.restoreManual()
 	h.box.put(message{fn: func() { h.update = done }})
 	s.running.Go(h.loop)
-	h.restoreManual(s.manual.kept(h.name))
+	h.start()
 	return done
 }
 
@@ -153,6 +156,10 @@ func (s *Supervisor) retire(st step) {
 			s.keepManual(st.h.name, state, true)
 			s.keepManual(old.name, state, false)
 		}
+	}
+	quarantined := old.endQuarantine()
+	if st.h != nil && st.Change == "renamed" {
+		st.h.inheritQuarantine(quarantined)
 	}
 	old.post(plugin.Stop{})
 	old.met.forget(st.h != nil && st.h.name == old.name)

@@ -51,6 +51,16 @@ func (f *files) edit(name string, pairs ...string) {
 	f.write(name, out)
 }
 
+// load reads the files again, as a start does.
+func (f *files) load() *policy.Config {
+	f.t.Helper()
+	cfg, err := policy.Load(f.src)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return cfg
+}
+
 func (f *files) write(name, text string) {
 	f.t.Helper()
 	if err := os.WriteFile(filepath.Join(f.cfg.Supervisor.PluginDirs[0], name+".yaml"), []byte(text), 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -34,27 +35,66 @@ func (h *host) keepQuarantine() {
 		return
 	}
 	h.quarantined = pods
-	if len(pods) == 0 {
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	switch {
+	case h.nameless: // another one has its name by now
+	case len(pods) == 0:
+		h.kept = nil
 		db.DeleteValue(keyQuarantine + h.name)
-		return
+	default:
+		value, err := json.Marshal(quarantines{SHA256: h.sha256, Pods: pods})
+		if err != nil {
+			h.sup.emit(StateProblem{Err: "keep the quarantines of plugin " + h.name + ": " + err.Error()})
+			return
+		}
+		h.kept = value
+		db.PutValue(keyQuarantine+h.name, value)
 	}
-	value, err := json.Marshal(quarantines{SHA256: h.sha256, Pods: pods})
-	if err != nil {
-		h.sup.emit(StateProblem{Err: "keep the quarantines of plugin " + h.name + ": " + err.Error()})
-		return
-	}
-	db.PutValue(keyQuarantine+h.name, value)
 }
 
-// restoreQuarantine begins with the quarantines of the run before. They end with another version of the plugin, as they would have then.
+// restoreQuarantine begins with the quarantines of the run before, or of another name. They end with another version of the plugin, as they would have then. It comes before the loop.
 func (h *host) restoreQuarantine(value []byte) {
 	var q quarantines
 	if len(value) == 0 || json.Unmarshal(value, &q) != nil {
 		return
 	}
-	h.sha256, h.quarantined = q.SHA256, q.Pods
+	h.sha256, h.quarantined, h.kept = q.SHA256, q.Pods, value
 	for _, p := range q.Pods {
 		h.guard.Quarantine(p)
+	}
+}
+
+// endQuarantine forgets the quarantines of a plugin that loses its name, and returns them as they were kept.
+func (h *host) endQuarantine() []byte {
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	h.nameless = true
+	if h.sup.opts.State != nil {
+		h.sup.opts.State.DeleteValue(keyQuarantine + h.name)
+	}
+	return h.kept
+}
+
+// inheritQuarantine begins with what endQuarantine returned of the same plugin under its former name. It comes before the loop.
+func (h *host) inheritQuarantine(value []byte) {
+	if len(value) == 0 {
+		return
+	}
+	h.restoreQuarantine(value)
+	h.sup.opts.State.PutValue(keyQuarantine+h.name, value)
+}
+
+// dropQuarantines forgets the quarantines of plugins that are not there any more.
+func (s *Supervisor) dropQuarantines(cfg *policy.Config) {
+	if s.opts.State == nil {
+		return
+	}
+	for key := range s.opts.Loaded.Values {
+		name, ok := strings.CutPrefix(key, keyQuarantine)
+		if ok && cfg.Plugin(name) == nil && !listsInvalid(cfg, name) {
+			s.opts.State.DeleteValue(key)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ type Supervisor struct {
 	reloads     reloading
 	kept        []string // plugins whose manifests the state has; guarded by reloads.mu
 	manual      manual
-	actions     sync.Mutex   // held during a manual action
+	actions     sync.Mutex   // held during a manual action, and while plugins come, go and change their names; taken before mu
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
 	untold      []farewell   // under syncs: what vanished in sessions that ended before the plugins were told
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
@@ -121,14 +121,19 @@ func New(o Options) *Supervisor {
 	}
 	s.metrics = newMetrics(o.Registry, s)
 	s.events = newEmitter(s.metrics.dropped.Inc)
+	s.opts.Loaded = carryNames(o.Loaded, o.Config, o.State)
+	o.Loaded = s.opts.Loaded
 	s.history = newHistory(o.Loaded, o.State)
+	s.manual.restore(o.Loaded.Manual)
 	s.updates = newUpdater(s)
 	s.stopCtx, s.stopNow = context.WithCancel(context.Background())
 	byName := make(map[string]*host, len(o.Config.Plugins))
 	for _, p := range o.Config.Plugins {
 		byName[p.Name] = newHost(s, p)
 		byName[p.Name].restoreQuarantine(o.Loaded.Values[keyQuarantine+p.Name])
+		byName[p.Name].restoreManual()
 	}
+	s.dropQuarantines(o.Config)
 	_, kept := LastGood(o.Loaded)
 	for _, g := range kept {
 		s.kept = append(s.kept, g.Name)
@@ -157,6 +162,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}()
 	begin := s.plan()
 	s.emit(Started{Version: s.opts.Version, Plugins: len(begin.hosts), Invalid: len(begin.config.Invalid)})
+	if until := s.bypassUntil.Load(); until != 0 {
+		s.emit(BypassGoesOn{Until: time.Unix(0, until)})
+	}
 	for _, p := range begin.config.Problems {
 		s.emit(ConfigProblem{Problem: p})
 	}
@@ -167,9 +175,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.running.Go(h.loop)
 	}
 	if s.awaitTurn(ctx) {
+		s.actions.Lock()
 		for _, h := range begin.hosts {
-			h.restoreManual(s.opts.Loaded.Manual[h.name])
+			h.start()
 		}
+		s.actions.Unlock()
 	}
 	updates := make(chan struct{})
 	go func() {

@@ -152,6 +152,8 @@ func line(ev supervisor.Event) entry {
 		return outputLine(e)
 	case supervisor.ManualAction:
 		return manualLine(e)
+	case supervisor.BypassGoesOn:
+		return entry{warn, "bypass goes on", []zap.Field{zap.Time("until", e.Until), zap.String("hint", "no plugin is called; end it: nri-supervisor bypass --off")}}
 	case supervisor.StateProblem:
 		return entry{errl, "state directory", []zap.Field{zap.String("error", e.Err)}}
 	case supervisor.AuditProblem:

@@ -81,6 +81,7 @@ func events() []supervisor.Event {
 		supervisor.Output{Plugin: plugin, Team: team, PID: 42, Line: supervisor.OutputLine{Stream: "stderr", Level: "error", Text: "no device", Truncated: true, Dropped: 3}},
 		supervisor.Output{Plugin: plugin, Team: team, PID: 42, Line: supervisor.OutputLine{Stream: "stdout", Text: "hello"}},
 		supervisor.ManualAction{Plugin: plugin, Action: "trip", UID: 1000},
+		supervisor.BypassGoesOn{Until: time.Date(2026, 11, 30, 12, 10, 0, 0, time.UTC)},
 		supervisor.StateProblem{Err: "no space left on device"},
 		supervisor.AuditProblem{Err: "no space left on device", Lost: 2},
 		supervisor.AuditProblem{Lost: 2},
