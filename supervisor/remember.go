@@ -53,7 +53,7 @@ func (h *host) keepQuarantine() {
 	}
 }
 
-// restoreQuarantine begins with the quarantines of the run before, or of another name. They end with another version of the plugin, as they would have then. It comes before the loop.
+// restoreQuarantine begins with the quarantines of the run before, or of another name. They end with another version of the plugin, as they would have then. With the turn, or before there is anybody else.
 func (h *host) restoreQuarantine(value []byte) {
 	var q quarantines
 	if len(value) == 0 || json.Unmarshal(value, &q) != nil {
@@ -76,11 +76,13 @@ func (h *host) endQuarantine() []byte {
 	return h.kept
 }
 
-// inheritQuarantine begins with what endQuarantine returned of the same plugin under its former name. It comes before the loop.
+// inheritQuarantine begins with what endQuarantine returned of the same plugin under its former name. It comes before the plugin's first process.
 func (h *host) inheritQuarantine(value []byte) {
 	if len(value) == 0 {
 		return
 	}
+	h.turn.Lock() // events reach it already
+	defer h.turn.Unlock()
 	h.restoreQuarantine(value)
 	h.sup.opts.State.PutValue(keyQuarantine+h.name, value)
 }
