@@ -267,6 +267,9 @@ func (h *host) handle(m message) {
 		h.pending = h.pending[1:]
 		h.step(next)
 	}
+	if h.update != nil && h.machine.WaitsForRuntime() { // as all plugins do
+		h.endUpdate(nil)
+	}
 }
 
 // prepare takes note of what comes with an input before the machine sees it.

@@ -44,6 +44,9 @@ func (m *Machine) gate(r Request) breaker.Reason {
 	switch l.phase {
 	case Ready:
 		if l.hold != breaker.ReasonNone {
+			if !r.Blocking && m.takingOver() {
+				return breaker.ReasonNone
+			}
 			return l.hold
 		}
 		if busy {
@@ -72,7 +75,7 @@ func (m *Machine) refuse(r Request, reason breaker.Reason) {
 		m.life.dirty = true // the snapshot under way does not tell it either
 	}
 	if n := m.life.next; n != nil {
-		n.dirty = true
+		n.missed = true
 	}
 	m.lane.notSent(r)
 	m.emit(Answer{ID: r.ID, Result: Result{Refused: reason}})
@@ -107,10 +110,13 @@ func (m *Machine) refuseAll(reason breaker.Reason) {
 // overflow drops the queue: the plugin has lost count, so it is synchronized before it gets anything again.
 func (m *Machine) overflow(r Request) {
 	l := &m.life
-	if l.phase == Ready {
+	switch {
+	case m.refusing(): // it is synchronized before it gets anything in any case
+		m.refuseQueue(breaker.ReasonQueueOverflow)
+	case l.phase == Ready:
 		m.holdBack(breaker.ReasonQueueOverflow)
 		m.armResync(m.untilResync())
-	} else {
+	default:
 		l.overflowed = true // a snapshot that has not been taken yet tells it all, and ends this
 		m.refuseQueue(breaker.ReasonQueueOverflow)
 	}
@@ -120,7 +126,7 @@ func (m *Machine) overflow(r Request) {
 // pump asks the guard about the next call, if one can be sent.
 func (m *Machine) pump() {
 	l := &m.lane
-	for m.life.phase == Ready && l.inflight == nil && l.asking == nil && !m.holding() {
+	for m.life.phase == Ready && l.inflight == nil && l.asking == nil && !m.holding() && !m.refusing() {
 		r, ok := l.next()
 		switch {
 		case !ok:
@@ -174,6 +180,7 @@ func (m *Machine) admitted(id CallID) {
 			m.refuse(a.Request, reason)
 		}
 		m.startSync()
+		m.syncNext()
 		m.pump()
 		return
 	}
@@ -206,6 +213,7 @@ func (m *Machine) refused(in Refused) {
 		m.refuse(a.Request, in.Reason)
 	}
 	m.startSync()
+	m.syncNext()
 	m.pump()
 }
 
@@ -337,6 +345,9 @@ func (m *Machine) answerCanceled(r Request) {
 	if m.life.syncing {
 		m.life.dirty = true
 	}
+	if n := m.life.next; n != nil {
+		n.missed = true
+	}
 	m.lane.notSent(r)
 	m.emit(Answer{ID: r.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeCanceled}})
 }
@@ -344,10 +355,11 @@ func (m *Machine) answerCanceled(r Request) {
 // removed: nothing more will be told of the ref. What is under way for its pod comes first, and a snapshot that is being taken may still contain it.
 func (m *Machine) removed(r Ref) {
 	l := &m.lane
-	if n := m.life.next; n != nil && !n.held {
+	kept := m.holding() || m.takingOver()
+	if n := m.life.next; n != nil && !kept {
 		n.dirty = true
 	}
-	if m.life.syncing || m.holding() || l.concerns(r) {
+	if m.life.syncing || kept || l.concerns(r) {
 		l.queue = append(l.queue, l.item(Request{Ref: r}))
 		return
 	}

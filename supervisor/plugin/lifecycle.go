@@ -76,7 +76,7 @@ func (m *Machine) launch() {
 	l.last++
 	l.inc = l.last
 	l.alive, l.configured, l.stopping, l.killed, l.replace, l.inPlace = true, false, false, false, false, false
-	l.reconfigure, l.replaceNext = false, false
+	l.served, l.reconfigure, l.replaceNext = false, false, false
 	m.become(Starting)
 	m.emit(Launch{Inc: l.inc})
 }

@@ -62,6 +62,7 @@ type lifecycle struct {
 	alive       bool          // the incarnation is being launched or runs
 	inPlace     bool
 	configured  bool
+	served      bool   // it has been in service
 	reconfigure bool   // it is to be configured again
 	restartIfNo bool   // … and restarted, not replaced, when it refuses
 	replaceNext bool   // it has refused: replace it when it is in service
@@ -81,6 +82,7 @@ type lifecycle struct {
 	dirty       bool // a call was refused since the snapshot was taken
 	overflowed  bool // the queue was dropped since then
 	resyncSeq   uint64
+	holdSeq     uint64
 	exits       []time.Time
 	backoff     time.Duration
 	looping     bool // a crash loop that no stable incarnation has ended yet

@@ -251,6 +251,11 @@ func (w *world) answered(e plugin.Answer) {
 	r := e.Result
 	begins := c.Event == api.Event_CREATE_CONTAINER || c.Event == api.Event_RUN_POD_SANDBOX
 	sent := r.Delivered && r.Outcome != breaker.OutcomeCanceled || w.proc.knows[c.Ref] && begins
+	for _, p := range w.procs {
+		if p != w.proc && begins && !sent { // a successor that is being told the state does not hear of it either
+			p.excused[c.Ref] = breaker.ReasonNotReady
+		}
+	}
 	switch {
 	case w.proc.knows == nil:
 	case begins && r.Delivered && r.Outcome == breaker.OutcomeSuccess:

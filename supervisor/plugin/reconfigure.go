@@ -11,7 +11,7 @@ func (m *Machine) reconfigure(restart bool) {
 		l.patience, l.onePatience, l.tellUntil = m.now.Add(SyncPatience), true, m.now.Add(VanishedLimit)
 		m.become(Syncing)
 		m.startSync()
-	case l.phase == Syncing && l.inPlace: // when the runtime is there, a call has ended, or the synchronization under way has
+	case l.phase == Syncing && l.inPlace && l.next == nil: // when the runtime is there, a call has ended, or the synchronization under way has
 		l.reconfigure, l.restartIfNo = true, restart
 	case restart:
 		m.relaunch()
@@ -24,7 +24,7 @@ func (m *Machine) reconfigure(restart bool) {
 func (m *Machine) refusedConfiguration() {
 	l := &m.life
 	switch {
-	case l.reconfigure: // there is a newer one already
+	case l.reconfigure || l.next != nil: // there is a newer one already
 	case l.restartIfNo:
 		m.relaunch()
 		return

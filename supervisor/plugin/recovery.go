@@ -54,7 +54,7 @@ func (m *Machine) synced(in Synced) {
 		return
 	}
 	l.syncedAt = m.now
-	l.hold = breaker.ReasonNone
+	l.served, l.hold = true, breaker.ReasonNone
 	m.emit(GuardStarted{NewVersion: in.NewVersion})
 	m.become(Ready)
 	m.arm(Timer{Kind: Stable, Inc: l.inc}, m.cfg.StableAfter)
@@ -137,12 +137,15 @@ func (m *Machine) runtimeDown() {
 
 // resync tells a plugin in service the state again: in place, or by a new incarnation where the plugin's contract does not allow a second Synchronize.
 func (m *Machine) resync() {
-	if !m.life.inPlace {
+	switch {
+	case m.life.inPlace:
+		m.become(Syncing)
+		m.startSync()
+	case m.life.next != nil: // it will know the truth; if it does not get that far, the one in service is replaced after all
+		m.armResync(SyncPatience)
+	default:
 		m.replaceProcess()
-		return
 	}
-	m.become(Syncing)
-	m.startSync()
 }
 
 // resyncDue is resync for what the plugin itself missed: one event at most waits for it in vain.

@@ -25,20 +25,24 @@ type successor struct {
 	session    uint64
 	held       bool   // calls wait until the round is over
 	holdSeq    uint64 // of the timer that ends that
-	dirty      bool   // something was told, or refused, since the snapshot was taken
+	dirty      bool   // since the snapshot was taken something was told to the one in service only
+	missed     bool   // … or to nobody
 	rounds     int
 }
 
-// replaceRolling starts a successor of what is in service. Where nothing is, the next incarnation is simply the new one.
+// replaceRolling starts a successor of what is in service, or will be again when it has been told the state. Where nothing is, the next incarnation is simply the new one.
 func (m *Machine) replaceRolling() {
 	l := &m.life
 	switch {
 	case l.want != wantRunning:
-	case l.phase != Ready || l.session == 0:
-		m.relaunch()
-	default:
-		m.dropNext()
+	case l.served && (l.phase == Ready || l.phase == Syncing):
+		l.reconfigure, l.replaceNext = false, false // the successor is started with it
+		if m.dropNext() {
+			m.withoutNext()
+		}
 		m.warmUp(0)
+	default:
+		m.relaunch()
 	}
 }
 
@@ -51,6 +55,11 @@ func (m *Machine) warmUp(rounds int) {
 // Warming reports whether a successor warms up beside the incarnation in service.
 func (m *Machine) Warming() bool { return m.life.next != nil }
 
+// WaitsForRuntime reports whether a successor has started and can be told the state only when a runtime is there.
+func (m *Machine) WaitsForRuntime() bool {
+	return m.life.next != nil && m.life.next.registered && m.life.session == 0
+}
+
 // isNext reports whether inc is the successor.
 func (m *Machine) isNext(inc Incarnation) bool { return m.life.next != nil && m.life.next.inc == inc }
 
@@ -60,11 +69,19 @@ func (m *Machine) isRetired(inc Incarnation) bool { return slices.Contains(m.lif
 // holding reports whether calls wait for the successor.
 func (m *Machine) holding() bool { return m.life.next != nil && m.life.next.held }
 
+// takingOver reports whether a successor is told the state while calls are refused anyway: notifications are kept for it.
+func (m *Machine) takingOver() bool {
+	return m.life.next != nil && m.life.next.syncing && m.refusing()
+}
+
+// refusing reports whether every call is refused until the plugin, or its successor, is synchronized.
+func (m *Machine) refusing() bool { return m.life.phase == Ready && m.life.hold != breaker.ReasonNone }
+
 // syncNext begins a round: the successor is told the state. From the second one on, and for a plugin that can be told only once, calls wait meanwhile, so that what it is told is the
-// truth at the moment when it takes over.
+// truth at the moment when it takes over. None waits where all are refused: what is missed there is recorded as such, and a breaker that is open must not keep its cure out.
 func (m *Machine) syncNext() {
 	l, n := &m.life, m.life.next
-	if n == nil || !n.registered || n.syncing || l.phase != Ready || l.session == 0 || l.hold != breaker.ReasonNone {
+	if n == nil || !n.registered || n.syncing || l.phase != Ready || l.session == 0 {
 		return
 	}
 	f := m.lane.inflight
@@ -72,19 +89,20 @@ func (m *Machine) syncNext() {
 		n.held = false
 		return // when it has returned, or its process is gone
 	}
-	if (n.rounds > 0 || !n.inPlace) && !n.held {
+	if (n.rounds > 0 || !n.inPlace) && !n.held && !m.refusing() {
 		n.held = true
-		l.resyncSeq++
-		n.holdSeq = l.resyncSeq
+		l.holdSeq++
+		n.holdSeq = l.holdSeq
 		m.arm(Timer{Kind: Hold, Inc: n.inc, Seq: n.holdSeq}, HoldLimit)
 	}
 	busy := f != nil || m.lane.asking != nil
-	if n.held && busy {
+	quiet := n.held || m.refusing()
+	if quiet && busy {
 		return // what is under way ends first
 	}
 	l.sync++
 	n.syncing, n.sync, n.session = true, l.sync, l.session
-	n.dirty = busy || !n.held && len(m.lane.queue)+len(m.lane.waiting) > 0
+	n.dirty, n.missed = busy || !quiet && len(m.lane.queue)+len(m.lane.waiting) > 0, false
 	m.emit(Synchronize{Inc: n.inc, Sync: n.sync, Configure: !n.configured})
 }
 
@@ -111,7 +129,7 @@ func (m *Machine) syncedNext(in Synced) {
 		return
 	}
 	n.syncing, n.configured = false, true
-	if n.dirty || m.life.phase != Ready || m.life.session != n.session || m.lane.inflight != nil || m.lane.asking != nil {
+	if n.dirty || n.missed && !m.refusing() || m.life.phase != Ready || m.life.session != n.session || m.lane.inflight != nil || m.lane.asking != nil {
 		m.nextRound()
 		return
 	}
@@ -141,6 +159,7 @@ func (m *Machine) swap(in Synced) {
 	old := l.inc
 	l.inc, l.inPlace, l.configured, l.next = n.inc, n.inPlace, true, nil
 	l.stopping, l.killed, l.replace, l.dirty, l.overflowed = false, false, false, false, false
+	l.hold = breaker.ReasonNone // if the breaker is open by hand, the guard says so
 	l.resyncSeq++
 	l.syncedAt = m.now
 	l.retired = append(l.retired, old)
@@ -150,6 +169,9 @@ func (m *Machine) swap(in Synced) {
 	m.emit(GuardStarted{NewVersion: in.NewVersion})
 	m.emit(StopProcess{Inc: old})
 	m.arm(Timer{Kind: Stable, Inc: l.inc}, m.cfg.StableAfter)
+	if n.missed && l.inPlace { // as after a synchronization in place
+		m.armResync(ResyncInterval)
+	}
 	m.pump()
 }
 
@@ -165,6 +187,14 @@ func (m *Machine) dropNext() bool {
 	return true
 }
 
+// withoutNext ends what calls expected of a successor that is gone.
+func (m *Machine) withoutNext() {
+	if m.refusing() {
+		m.refuseQueue(m.life.hold)
+	}
+	m.pump()
+}
+
 // failNext gives up a successor that does not come into service. The incarnation in service stays.
 func (m *Machine) failNext(why string) {
 	n := m.life.next
@@ -172,7 +202,7 @@ func (m *Machine) failNext(why string) {
 	m.life.retired = append(m.life.retired, n.inc)
 	m.emit(KillProcess{Inc: n.inc, Why: KillSync})
 	m.emit(ReplaceFailed{Inc: n.inc, Why: why})
-	m.pump()
+	m.withoutNext()
 }
 
 // goneBeside handles the end of an incarnation that is not in service. It reports false for the one that is.
@@ -182,7 +212,7 @@ func (m *Machine) goneBeside(inc Incarnation) bool {
 	case m.isNext(inc):
 		l.next = nil
 		m.emit(ReplaceFailed{Inc: inc, Why: "its process ended"})
-		m.pump()
+		m.withoutNext()
 	case m.isRetired(inc):
 		l.retired = slices.DeleteFunc(l.retired, func(r Incarnation) bool { return r == inc })
 		if l.want == wantStopped && !l.alive && len(l.retired) == 0 {

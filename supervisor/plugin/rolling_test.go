@@ -17,6 +17,9 @@ type rolling struct {
 	m   *plugin.Machine
 	now time.Time
 	out []plugin.Effect
+
+	tripped bool   // the guard refuses every call, because of a person
+	sync    uint64 // for tests that count synchronizations
 }
 
 func newRolling(t *testing.T, inPlace bool) *rolling {
@@ -37,8 +40,11 @@ func (r *rolling) step(in plugin.Input) {
 			r.t.Fatalf("violation: %s", v.What)
 		}
 		if a, asks := e.(plugin.Admit); asks {
-			first := r.out
-			r.step(plugin.Admitted{ID: a.ID})
+			first, answer := r.out, plugin.Input(plugin.Admitted{ID: a.ID})
+			if r.tripped {
+				answer = plugin.Refused{ID: a.ID, Reason: breaker.ReasonBreakerOpen, Manual: true}
+			}
+			r.step(answer)
 			r.out = append(first, r.out...)
 		}
 	}

@@ -286,9 +286,17 @@ func (w *world) settle() {
 	}
 }
 
-// update replaces the plugin while pods come and go.
+// update replaces the plugin while pods come and go, and at times while its breaker is open by hand.
 func (w *world) update() {
 	before, in := w.m.Incarnation(), plugin.Input(plugin.Replace{})
+	if w.IntN(3) == 0 {
+		w.guard.forced = true
+		w.input(plugin.Opened{Manual: true})
+		defer func() {
+			w.reset()
+			w.run(time.Minute)
+		}()
+	}
 	w.addPod(2, false)
 	w.refuses = w.IntN(2) == 0
 	stays := false

@@ -74,11 +74,12 @@ func (w *watch) fault(format string, args ...any) {
 
 // step looks at one step of the machine and returns what is wrong with it.
 func (w *watch) step(now time.Time, m *plugin.Machine, in plugin.Input, effects []plugin.Effect) error {
+	was := w.phase
 	w.before(in)
 	for _, e := range effects {
 		w.effect(now, e)
 	}
-	w.after(now, m, in, effects)
+	w.after(now, m, was, in, effects)
 	if len(w.faults) == 0 {
 		return nil
 	}
@@ -302,7 +303,7 @@ func (w *watch) answer(e plugin.Answer) {
 	}
 }
 
-func (w *watch) after(now time.Time, m *plugin.Machine, in plugin.Input, effects []plugin.Effect) {
+func (w *watch) after(now time.Time, m *plugin.Machine, was plugin.Phase, in plugin.Input, effects []plugin.Effect) {
 	switch in := in.(type) {
 	case plugin.Synced:
 		if w.phase == plugin.Ready {
@@ -310,6 +311,12 @@ func (w *watch) after(now time.Time, m *plugin.Machine, in plugin.Input, effects
 				if _, ok := e.(plugin.GuardStarted); ok {
 					w.syncAt, w.syncInc = now, in.Inc
 				}
+			}
+		}
+	case plugin.Replace:
+		for _, e := range effects {
+			if s, ok := e.(plugin.StopProcess); ok && s.Inc == w.serving && s.Inc == w.syncInc && (was == plugin.Ready || was == plugin.Syncing) {
+				w.fault("#%d, which has been in service, is stopped before its successor is known to be better", s.Inc)
 			}
 		}
 	default:
