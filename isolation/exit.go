@@ -30,6 +30,11 @@ const (
 	ReasonDisconnected Reason = "disconnected"
 )
 
+// Reasons lists the closed set.
+func Reasons() []Reason {
+	return []Reason{ReasonClean, ReasonExitCode, ReasonSignal, ReasonOOM, ReasonHung, ReasonHealth, ReasonStartFailed, ReasonStopped, ReasonDisconnected}
+}
+
 // String returns the reason as it appears in metrics and logs.
 func (r Reason) String() string { return string(r) }
 

@@ -129,7 +129,7 @@ func EventNames() []string { return append(allEventNames(), eventSynchronize, ev
 
 // exitReasons are how a process can end; the Launcher gives them.
 func exitReasons() []string {
-	return []string{"clean", "exit_code", "signal", "oom", "hung", "health", "start_failed", "stopped"}
+	return []string{"clean", "exit_code", "signal", "oom", "hung", "health", "start_failed", "stopped", "disconnected"}
 }
 
 func fieldNames() []string {
