@@ -25,6 +25,7 @@ type fakePlugin struct {
 	update     func(*api.UpdateContainerRequest) (*api.UpdateContainerResponse, error)
 	stop       func(*api.StopContainerRequest) (*api.StopContainerResponse, error)
 	updates    []*api.ContainerUpdate // in the reply to Synchronize
+	ending     func()                 // before it ends in order
 }
 
 func (f *fakePlugin) ev(name, id string) error {
@@ -149,7 +150,12 @@ func (i *fakeInc) end(reason, detail string) {
 	})
 }
 
-func (i *fakeInc) Stop(context.Context) { i.end("stopped", "exit code 0") }
+func (i *fakeInc) Stop(context.Context) {
+	if i.p.ending != nil {
+		i.p.ending()
+	}
+	i.end("stopped", "exit code 0")
+}
 func (i *fakeInc) Kill(why string) {
 	if why == "hung" || why == "health" { // as cmd/nri-supervisor/launcher.go maps it
 		i.end(why, `signal "killed" after 1s (`+why+`)`)

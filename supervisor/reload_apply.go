@@ -42,6 +42,12 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 	}
 	s.mu.Unlock()
 
+	for _, st := range steps {
+		if st.old != nil {
+			s.retire(st)
+			s.ending = append(s.ending, st.old)
+		}
+	}
 	var waits []waiting
 	for _, st := range steps {
 		if st.Change != "removed" {
@@ -119,9 +125,6 @@ func (s *Supervisor) steps(old *plan, cfg *policy.Config) ([]step, map[string]*h
 
 // carryOut does the step. It returns where its outcome will be told, or nil when there is nothing to wait for.
 func (s *Supervisor) carryOut(st step) <-chan error {
-	if st.old != nil {
-		s.retire(st)
-	}
 	switch {
 	case st.h == nil:
 		return nil
@@ -136,7 +139,9 @@ func (s *Supervisor) carryOut(st step) <-chan error {
 	h.restoreManual()
 	h.box.put(message{fn: func() { h.update = done }})
 	s.running.Go(h.loop)
-	h.start()
+	if !s.launchInTurn(st) {
+		return nil
+	}
 	return done
 }
 
@@ -225,7 +230,7 @@ func (h *host) change(kind change) <-chan error {
 		}
 		h.endUpdate(errSuperseded)
 		h.update = done
-		if h.machine.Phase() == plugin.Disabled { // it starts with it when it is enabled
+		if h.machine.Phase() == plugin.Disabled || !h.machine.Started() { // it starts with it when it is enabled, or its turn comes
 			h.endUpdate(nil)
 		}
 	}})

@@ -26,7 +26,12 @@ type files struct {
 // onDisk is the configuration that load made, with what it was loaded from.
 func onDisk(t *testing.T, plugins ...[2]string) *files {
 	t.Helper()
-	cfg := load(t, plugins...)
+	return filesOf(t, load(t, plugins...))
+}
+
+// filesOf is onDisk for a configuration that loadWith made.
+func filesOf(t *testing.T, cfg *policy.Config) *files {
+	t.Helper()
 	return &files{t: t, cfg: cfg, src: policy.LoadOptions{ConfigFile: filepath.Join(filepath.Dir(cfg.Supervisor.PluginDirs[0]), "config.yaml")}}
 }
 

@@ -85,7 +85,9 @@ type Supervisor struct {
 	deciding    sync.RWMutex   // for reading while a selection is decided and pinned, for writing while the plan is replaced: each decision is by one plan
 	running     sync.WaitGroup // the loops of the plugins
 	reloads     reloading
-	kept        []string // plugins whose manifests the state has; guarded by reloads.mu
+	turned      chan struct{} // closed with this supervisor's first turn
+	ending      []*host       // that were retired, until they have ended; guarded by reloads.mu
+	kept        []string      // plugins whose manifests the state has; guarded by reloads.mu
 	manual      manual
 	actions     sync.Mutex   // held during a manual action, and while plugins come, go and change their names; taken before mu
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
@@ -114,7 +116,7 @@ func New(o Options) *Supervisor {
 	}
 	s := &Supervisor{
 		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
-		started: time.Now(), journal: journal.New(0),
+		started: time.Now(), journal: journal.New(0), turned: make(chan struct{}),
 	}
 	if o.Audit != nil {
 		s.journal.Tee(o.Audit.Put)
@@ -175,11 +177,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.running.Go(h.loop)
 	}
 	if s.awaitTurn(ctx) {
-		s.actions.Lock()
-		for _, h := range begin.hosts {
-			h.start()
-		}
-		s.actions.Unlock()
+		s.takeTurn(begin)
 	}
 	updates := make(chan struct{})
 	go func() {

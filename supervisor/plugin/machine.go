@@ -101,6 +101,9 @@ func (m *Machine) Reconfigure(cfg Config) { m.cfg = cfg }
 // RuntimeKnown reports whether a runtime is connected, as far as the machine was told.
 func (m *Machine) RuntimeKnown() bool { return m.life.session != 0 }
 
+// Started reports whether Start was given.
+func (m *Machine) Started() bool { return m.life.started }
+
 // Phase returns the current phase.
 func (m *Machine) Phase() Phase { return m.life.phase }
 
