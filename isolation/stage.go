@@ -80,15 +80,26 @@ type report struct {
 	// Failed is why the plugin was not executed, Phase where.
 	Failed string `json:",omitempty"`
 	Phase  Phase  `json:",omitempty"`
+	// Errno is what the kernel said, 0 if it was not asked.
+	Errno unix.Errno `json:",omitempty"`
 }
 
 // stageError is the stage's report that the plugin was not executed.
 type stageError struct {
 	phase Phase
 	text  string
+	errno unix.Errno
 }
 
 func (e *stageError) Error() string { return e.text }
+
+// Unwrap returns what the kernel said; nil if it was not asked.
+func (e *stageError) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
 
 // stage is the supervisor's side of one stage. Its methods do nothing on nil.
 type stage struct {
@@ -207,7 +218,7 @@ func readReports(r io.Reader) (reduced []string, err error) {
 		case derr != nil:
 			return reduced, errors.Join(err, fmt.Errorf("read reports of the stage: %w", derr))
 		case rep.Failed != "":
-			err = &stageError{phase: rep.Phase, text: rep.Failed}
+			err = &stageError{phase: rep.Phase, text: rep.Failed, errno: rep.Errno}
 		case rep.Reduced != "":
 			reduced = append(reduced, rep.Reduced)
 		}

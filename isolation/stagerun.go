@@ -49,9 +49,12 @@ func runStage() int {
 		err = s.carryOut()
 	}
 	if err == nil {
-		err = &stageError{phase: PhaseExec, text: s.execute().Error()}
+		failed := s.execute()
+		errno, _ := errors.AsType[unix.Errno](failed)
+		err = &stageError{phase: PhaseExec, text: failed.Error(), errno: errno}
 	}
 	rep := report{Failed: err.Error(), Phase: PhaseSandbox}
+	rep.Errno, _ = errors.AsType[unix.Errno](err)
 	if e, ok := errors.AsType[*stageError](err); ok {
 		rep.Phase = e.phase
 	}

@@ -63,7 +63,7 @@ func (h *host) launch(inc plugin.Incarnation) {
 			Over:    h.gone,
 		})
 		if err != nil {
-			h.box.put(message{in: plugin.LaunchFailed{Inc: inc}, fn: func() { h.launchFailed(r, err) }})
+			h.box.put(message{in: plugin.LaunchFailed{Inc: inc, Lack: lacking(err, &r.spec.Spec.Resources.Limits)}, fn: func() { h.launchFailed(r, err) }})
 			return
 		}
 		h.box.put(message{in: plugin.Launched{Inc: inc, InPlace: inst.InPlace()}, inst: inst})

@@ -88,7 +88,7 @@ func (d *decoder) input(what, arg byte) plugin.Input {
 	case 14, 15:
 		return plugin.Launched{Inc: inc, InPlace: arg&16 != 0}
 	case 16:
-		return plugin.LaunchFailed{Inc: inc}
+		return plugin.LaunchFailed{Inc: inc, Lack: arg&24 == 24}
 	case 17:
 		return plugin.Exited{Inc: inc}
 	case 18:

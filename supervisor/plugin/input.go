@@ -55,8 +55,12 @@ type (
 		Inc     Incarnation
 		InPlace bool
 	}
-	// LaunchFailed says that nothing of the incarnation is left.
-	LaunchFailed struct{ Inc Incarnation }
+	// LaunchFailed says that nothing of the incarnation is left. Lack: the node ran out of something that it takes to start any process, which says nothing about this one, so it does not count towards a
+	// crash loop.
+	LaunchFailed struct {
+		Inc  Incarnation
+		Lack bool
+	}
 	// Exited says that the process is gone.
 	Exited struct{ Inc Incarnation }
 	// ConnectionLost says that the plugin's NRI connection ended while the process may still run.

@@ -209,7 +209,9 @@ func (m *Machine) gone(inc Incarnation) {
 // scheduleRestart waits before the next incarnation. A crash loop is over when an incarnation has been ready long enough, not when a rare start failed once more.
 func (m *Machine) scheduleRestart() {
 	l := &m.life
-	l.exits = append(l.exits, m.now)
+	if !l.lack {
+		l.exits = append(l.exits, m.now)
+	}
 	for len(l.exits) > 0 && m.now.Sub(l.exits[0]) > m.cfg.CrashLoopWithin {
 		l.exits = l.exits[1:]
 	}

@@ -86,6 +86,7 @@ type lifecycle struct {
 	exits       []time.Time
 	backoff     time.Duration
 	looping     bool // a crash loop that no stable incarnation has ended yet
+	lack        bool // the start that has just failed did so for what the node lacks
 }
 
 // New returns a machine in phase Stopped.
@@ -157,7 +158,9 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	case Launched:
 		m.launched(in)
 	case LaunchFailed:
+		m.life.lack = in.Lack
 		m.gone(in.Inc)
+		m.life.lack = false
 	case Exited:
 		m.gone(in.Inc)
 	case ConnectionLost:
