@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -65,14 +67,16 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			}
 		})
 	}
+	links := linked(configFile, r.Config()) // looked for beside each reading: a folder may hold thousands of manifests, and change as often
 	for {
 		if w != nil {
-			follow(w, watched, configFile, r.Config())
+			follow(w, watched, configFile, r.Config(), links)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-over: // there may be other files to follow
+			links = linked(configFile, r.Config())
 		case <-hangup:
 			done := systemd.reloading()
 			reload(func() { // mistakes are told in the log, here and below
@@ -89,6 +93,7 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			reload(func() { _, _ = r.ReloadChanged(ctx, "look") })
 		case <-settled.C:
 			since = time.Time{}
+			links = linked(configFile, r.Config())
 			reload(func() { _, _ = r.ReloadChanged(ctx, "watch") })
 		}
 	}
@@ -99,8 +104,31 @@ func concerns(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
+// manifestDir is where a folder of manifests is.
+func manifestDir(configFile, dir string) string {
+	if !filepath.IsAbs(dir) && configFile != "" {
+		dir = filepath.Join(filepath.Dir(configFile), dir)
+	}
+	return filepath.Clean(dir)
+}
+
+// linked are the manifests that are links: what they link to may be in a folder that the configuration does not name.
+func linked(configFile string, cfg *policy.Config) []string {
+	var out []string
+	for _, dir := range cfg.Supervisor.PluginDirs {
+		dir = manifestDir(configFile, dir)
+		entries, _ := os.ReadDir(dir) // that it is not there is for the reload to say
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 && concerns(e.Name()) {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return out
+}
+
 // follow watches the folders that the configuration is made of now, and no others. Folders are watched rather than files, because files are replaced.
-func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg *policy.Config) {
+func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg *policy.Config, links []string) {
 	want := map[string]bool{}
 	add := func(dir string) {
 		want[dir] = true
@@ -119,10 +147,10 @@ func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg
 		file(configFile)
 	}
 	for _, dir := range cfg.Supervisor.PluginDirs {
-		if !filepath.IsAbs(dir) && configFile != "" {
-			dir = filepath.Join(filepath.Dir(configFile), dir)
-		}
-		add(filepath.Clean(dir))
+		add(manifestDir(configFile, dir))
+	}
+	for _, link := range links {
+		file(link)
 	}
 	for _, p := range cfg.Plugins {
 		if p.Spec.ConfigFrom != nil {
