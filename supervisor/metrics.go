@@ -82,9 +82,10 @@ func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 func (m *metrics) configured(cfg *policy.Config) {
 	m.gauges["config_info"].Reset()
 	m.gauges["config_info"].WithLabelValues(cfg.Hash).Set(1)
-	for _, p := range cfg.Invalid {
-		if cfg.Plugin(p.Name) == nil {
-			m.invalid(p)
+	for n, p := 0, cfg.Invalid; n < mostListed && len(p) > 0; p = p[1:] {
+		if cfg.Plugin(p[0].Name) == nil {
+			m.invalid(p[0])
+			n++
 		}
 	}
 }

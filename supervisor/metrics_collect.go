@@ -34,8 +34,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter("audit_lines_total", float64(lines.Lost), auditLost)
 	gauge("bypass", oneIf(c.s.bypassed()))
 	plan, told := c.s.plan(), map[string]bool{}
-	for _, p := range plan.config.Invalid { // nothing of it is selected, but alerts on it need its team
-		if p.Name != "" && plan.byName[p.Name] == nil && !told[p.Name] {
+	invalid, _ := listed(plan.invalid())
+	for _, p := range invalid { // nothing of it is selected, but alerts on it need its team
+		if p.Name != "" && !told[p.Name] {
 			told[p.Name] = true
 			gauge("selected_containers", 0, p.Name, limitLabel(p.Team))
 		}

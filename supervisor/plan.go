@@ -12,6 +12,17 @@ type plan struct {
 	place      map[*host]int // in hosts
 }
 
+// invalid are the manifests that cannot be used, and of which no last good version is in force.
+func (p *plan) invalid() []policy.InvalidPlugin {
+	var out []policy.InvalidPlugin
+	for _, i := range p.config.Invalid {
+		if p.byName[i.Name] == nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // plan returns what is in force now.
 func (s *Supervisor) plan() *plan { return s.inForce.Load() }
 

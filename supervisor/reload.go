@@ -38,6 +38,8 @@ type ReloadReport struct {
 	NeedRestart []string `json:"needRestart,omitempty"`
 	// Problems are the mistakes in the configuration, warnings left out.
 	Problems []string `json:"problems,omitempty"`
+	// MoreProblems is how many there are beyond the first hundred, which Problems lists.
+	MoreProblems int `json:"moreProblems,omitempty"`
 }
 
 // PluginChange is what a reload did to one plugin.
@@ -121,7 +123,8 @@ func (s *Supervisor) reload(ctx context.Context, cause string, always bool) (Rel
 	var report ReloadReport
 	var waits []waiting
 	if err != nil {
-		report = ReloadReport{Result: reloadFailure, Hash: old.config.Hash, Unchanged: len(old.hosts), Problems: errorLines(err), Changes: []PluginChange{}}
+		report = ReloadReport{Result: reloadFailure, Hash: old.config.Hash, Unchanged: len(old.hosts), Changes: []PluginChange{}}
+		report.Problems, report.MoreProblems = listed(errorLines(err))
 		s.reloads.setBroken(report.Problems[0])
 	} else {
 		report, waits = s.apply(old, cfg) //nolint:contextcheck // what it waits for has the bound of the shutdown

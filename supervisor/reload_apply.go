@@ -21,9 +21,9 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 	steps, byName := s.steps(old, cfg)
 	next := newPlan(old.generation+1, cfg, byName)
 	report := ReloadReport{
-		Hash: cfg.Hash, Changes: []PluginChange{}, NeedRestart: needRestart(s.opts.Config.Supervisor, cfg.Supervisor), Problems: errorTexts(cfg.Problems),
-		Unchanged: len(cfg.Plugins),
+		Hash: cfg.Hash, Changes: []PluginChange{}, NeedRestart: needRestart(s.opts.Config.Supervisor, cfg.Supervisor), Unchanged: len(cfg.Plugins),
 	}
+	report.Problems, report.MoreProblems = listed(errorTexts(cfg.Problems))
 
 	s.actions.Lock() // a manual action comes before all of it or after
 	defer s.actions.Unlock()

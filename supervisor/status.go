@@ -20,6 +20,8 @@ type Status struct {
 	Pods    int            `json:"pods"`
 	Ctrs    int            `json:"containers"`
 	Plugins []PluginStatus `json:"plugins"`
+	// MoreInvalid is how many manifests cannot be used beyond the first hundred, which are among Plugins.
+	MoreInvalid int `json:"moreInvalid,omitempty"`
 	// Refused counts the requests of the runtime that failed for a plugin's sake since the supervisor was started, RefusedUnhosted those of them that name a plugin which is required and not
 	// hosted, or that have a wrong annotation about required plugins. The kubelet tries again, so one container may count often.
 	Refused         int      `json:"refused"`
@@ -46,6 +48,8 @@ type RuntimeStatus struct {
 type ConfigStatus struct {
 	Hash     string   `json:"hash"`
 	Problems []string `json:"problems,omitempty"`
+	// MoreProblems is how many there are beyond the first hundred, which Problems lists.
+	MoreProblems int `json:"moreProblems,omitempty"`
 }
 
 // PluginStatus is one plugin.
@@ -134,7 +138,9 @@ func (s *Supervisor) Status() Status {
 		until := time.Unix(0, t)
 		out.Bypass = &until
 	}
-	for _, p := range now.config.Problems {
+	problems, more := listed(now.config.Problems)
+	out.Config.MoreProblems = more
+	for _, p := range problems {
 		out.Config.Problems = append(out.Config.Problems, p.Error())
 	}
 	out.Pods, out.Ctrs = s.store.Len()
@@ -153,10 +159,9 @@ func (s *Supervisor) Status() Status {
 		out.Refused += ps.Refused
 		out.Plugins = append(out.Plugins, ps)
 	}
-	for _, p := range now.config.Invalid {
-		if now.byName[p.Name] != nil {
-			continue // its last good version is in force
-		}
+	invalid, more := listed(now.invalid())
+	out.MoreInvalid = more
+	for _, p := range invalid {
 		ps := s.invalidStatus(p, now.config)
 		ps.FailsClosed = slices.Contains(now.config.Supervisor.RequiredPlugins, p.Name)
 		out.Plugins = append(out.Plugins, ps)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -167,8 +168,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if until := s.bypassUntil.Load(); until != 0 {
 		s.emit(BypassGoesOn{Until: time.Unix(0, until)})
 	}
-	for _, p := range begin.config.Problems {
+	problems, more := listed(begin.config.Problems)
+	for _, p := range problems {
 		s.emit(ConfigProblem{Problem: p})
+	}
+	if more > 0 {
+		s.emit(ConfigProblem{Problem: policy.Problem{Message: fmt.Sprintf("%d more problems", more), Remedy: "nri-supervisor check shows all of them"}})
 	}
 	if w := s.opts.Loaded.Warning; w != "" {
 		s.emit(StateProblem{Err: w})

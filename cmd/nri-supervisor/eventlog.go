@@ -46,6 +46,9 @@ func reloaded(e supervisor.Reloaded) entry {
 	if len(r.Problems) > 0 {
 		f = append(f, zap.Strings("problems", r.Problems))
 	}
+	if r.MoreProblems > 0 {
+		f = append(f, zap.Int("moreProblems", r.MoreProblems))
+	}
 	if len(r.NeedRestart) > 0 {
 		f = append(f, zap.Strings("needRestart", r.NeedRestart))
 	}

@@ -60,6 +60,9 @@ func writeReload(b *paper, r supervisor.ReloadReport) {
 	for _, p := range r.Problems {
 		hang(b, "problem: ", noteIndent, p)
 	}
+	if r.MoreProblems > 0 {
+		fmt.Fprintf(b, "and %s: nri-supervisor check\n", count(r.MoreProblems, "more problem"))
+	}
 	for _, s := range r.NeedRestart {
 		hang(b, "", noteIndent, s+" changed, which needs a restart of the service: pods keep running")
 	}

@@ -74,9 +74,12 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	if st.Bypass != nil {
 		text = "%d of %d would be in service without the bypass"
 	}
-	text = fmt.Sprintf(text, len(st.Plugins)-len(out), len(st.Plugins))
+	text = fmt.Sprintf(text, len(st.Plugins)-len(out), len(st.Plugins)+st.MoreInvalid)
 	if len(out) > 0 {
 		text += "; not: " + strings.Join(out, ", ")
+	}
+	if st.MoreInvalid > 0 {
+		text += fmt.Sprintf(", and %d more whose manifests cannot be used", st.MoreInvalid)
 	}
 	f.line("plugins", text)
 	if missed > 0 {
@@ -140,7 +143,7 @@ func writeConfig(f fields, st supervisor.Status) {
 		f.line("config", hash+", no problems")
 		return
 	}
-	f.line("config", hash+", "+count(len(st.Config.Problems), "problem"))
+	f.line("config", hash+", "+count(len(st.Config.Problems)+st.Config.MoreProblems, "problem"))
 	below := map[string]bool{}
 	for _, p := range st.Plugins {
 		for _, problem := range p.Problems {
@@ -151,6 +154,9 @@ func writeConfig(f fields, st supervisor.Status) {
 		if !below[problem] {
 			f.line("", problem)
 		}
+	}
+	if n := st.Config.MoreProblems; n > 0 {
+		f.line("", fmt.Sprintf("%d are not listed: nri-supervisor check", n))
 	}
 }
 
