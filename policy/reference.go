@@ -15,16 +15,16 @@ var ErrOfProcess = errors.New("it belongs to a process, and its content would be
 // ReadReference reads a file that a manifest refers to, by configFrom or fileRef, as the user of this process. What /proc has of a process is refused
 // with ErrOfProcess, whatever link leads there: the supervisor's own environment is no plugin's business. Safe for concurrent use.
 func ReadReference(path string) ([]byte, error) {
-	f, _, err := readReference(path)
+	f, err := readReference(path)
 	return f.Data, err
 }
 
 // readReference opens the file before it looks where it is: what is checked is what is read.
-func readReference(path string) (SourceFile, os.FileInfo, error) {
+func readReference(path string) (SourceFile, error) {
 	// Without O_NONBLOCK a named pipe would keep us waiting for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return SourceFile{}, nil, err
+		return SourceFile{}, err
 	}
 	defer f.Close()
 	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
@@ -35,7 +35,8 @@ func readReference(path string) (SourceFile, os.FileInfo, error) {
 		err = ErrOfProcess
 	}
 	if err != nil {
-		return SourceFile{}, nil, err
+		return SourceFile{}, err
 	}
-	return readOpen(f, path)
+	out, _, err := readOpen(f, path)
+	return out, err
 }

@@ -23,8 +23,12 @@ func TestALinkDoesNotLeadOutOfTheTeamsPaths(t *testing.T) {
 		paths, exec string
 		want        bool
 	}{
-		{"team/**", "team/bin/x", true}, {"team/**", "team/bin/in", true}, {"team/**", "team/bin/out", false},
-		{"linked/**", "linked/bin/x", true}, {"linked/**", "linked/bin/out", false}, {"linked/bin/*", "linked/bin/in", true},
+		{"team/**", "team/bin/x", true},
+		{"team/**", "team/bin/in", true},
+		{"team/**", "team/bin/out", false},
+		{"linked/**", "linked/bin/x", true},
+		{"linked/**", "linked/bin/out", false},
+		{"linked/bin/*", "linked/bin/in", true},
 		{"team/bin/out", "team/bin/out", false},
 	} {
 		team := strings.Replace(supervisorYAML, "open: {", "open: {execPaths: ["+tr.path(tt.paths)+"], ", 1)

@@ -93,7 +93,7 @@ func warnAttachFolder(d *document, socket string) {
 
 // checkReadable looks at a file that a manifest refers to.
 func (b *builder) checkReadable(d *document, field, path string) {
-	f, _, err := readReference(path)
+	f, err := readReference(path)
 	if err != nil {
 		d.errorf(field, "create the file, or correct the path", "read %q: %s", path, cause(err))
 		return

@@ -261,7 +261,7 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 		if !b.options.CheckFiles || d.failedUnder("spec.configFrom") {
 			return
 		}
-		f, _, err := readReference(path)
+		f, err := readReference(path)
 		if err != nil && p.goodData != nil {
 			p.configData = *p.goodData
 			break
