@@ -5,7 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +26,7 @@ const soaked = 5
 func soakActions() []string {
 	return []string{
 		"kill", "abort", "panic", "exit:0", "exit:4", "hang", "pause:" + ms(450), "slow:" + ms(200), "error:no", "deadline", "garbage", "half", "close", "oversize", "empty",
-		"updates:50", "inside", "flood:2000", "fdleak:20", "fork", "foreign:" + stranger(),
+		"updates:50", "inside", "flood:2000", "fdleak:20", "fork", "foreign:" + stranger(), "forbidden", "reject:no", "status:Unimplemented", "status:Internal",
 	}
 }
 
@@ -70,16 +73,18 @@ func TestRandomFaultsAtOnceKeepThePromises(t *testing.T) {
 func (w *world) soakStep(counts map[string]int) {
 	w.t.Helper()
 	live := slices.DeleteFunc(slices.Clone(w.pods), func(p *podLife) bool { return !p.live || p == w.pods[0] })
-	switch n := w.rng.IntN(20); {
-	case n == 0: // from outside: killed
+	switch n := w.rng.IntN(40); {
+	case n < 2: // from outside: killed
 		counts["killed"]++
 		w.hit(w.sick[w.rng.IntN(len(w.sick))], unix.SIGKILL)
-	case n == 1: // from outside: stopped; a call finds out
+	case n < 4: // from outside: stopped; a call finds out
 		counts["stopped"]++
 		w.hit(w.sick[w.rng.IntN(len(w.sick))], unix.SIGSTOP)
-	case n < 5 && len(live) > 0:
+	case n == 4:
+		w.operate(counts)
+	case n < 11 && len(live) > 0:
 		w.update(live[w.rng.IntN(len(live))])
-	case n < 9 && len(live) > 0:
+	case n < 19 && len(live) > 0:
 		w.remove(live[w.rng.IntN(len(live))])
 	default:
 		who, faults := "", map[string]string{}
@@ -93,6 +98,49 @@ func (w *world) soakStep(counts map[string]int) {
 			counts[action]++
 		}
 		w.createAsking("soak", classes[w.rng.IntN(len(classes))], who, faults).asks = len(faults) > 0
+	}
+}
+
+// operate is what people do to a plugin while it fails: a restart, a breaker opened and closed again by hand, another manifest.
+func (w *world) operate(counts map[string]int) {
+	w.t.Helper()
+	plugin := w.sick[w.rng.IntN(len(w.sick))]
+	command := func(args ...string) {
+		w.t.Helper()
+		if code, _, stderr := w.sup.Command(args...); code != 0 {
+			w.t.Errorf("%s: exit code %d: %s", strings.Join(args, " "), code, stderr)
+		}
+	}
+	switch w.rng.IntN(3) {
+	case 0:
+		counts["restarted by hand"]++
+		command("plugin", "restart", plugin)
+	case 1:
+		counts["tripped and reset"]++
+		command("plugin", "trip", plugin)
+		w.create("soak", classes[w.rng.IntN(len(classes))], plugin)
+		command("plugin", "reset", plugin)
+	case 2:
+		counts["manifest changed"]++
+		w.change(plugin, counts["manifest changed"])
+	}
+}
+
+// change writes another manifest for the plugin, which the supervisor notices by itself: it is run with another environment.
+func (w *world) change(plugin string, turn int) {
+	w.t.Helper()
+	file := filepath.Join(w.sup.Dir, "plugins.d", "plugins.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	docs := strings.Split(string(text), "---\n")
+	i := slices.IndexFunc(docs, func(d string) bool { return strings.Contains(d, "metadata: {name: "+plugin+"}") })
+	env := regexp.MustCompile(`(env: \[\{name: GORACE,[^}]*\})(, \{name: TURN,[^}]*\})?`)
+	docs[i] = env.ReplaceAllString(docs[i], fmt.Sprintf(`${1}, {name: TURN, value: "%d"}`, turn))
+	next := file + ".next"
+	if err := errors.Join(os.WriteFile(next, []byte(strings.Join(docs, "---\n")), 0o600), os.Rename(next, file)); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
