@@ -26,6 +26,13 @@ const waited = `(() => {
 	return { took: window.shownOpen - since, slack: late + answers };
 })()`
 
+// refused shows three refusals, until the page reads anew, and yields what the card and the row say of them.
+const refused = `(() => {
+	Object.assign(latest.plugins.find((p) => p.name === "gpu-env"), { refused: 3, refusedBy: [{ reason: "timeout", count: 3 }], refusedAt: latest.now });
+	render();
+	return [document.querySelector(".card").textContent, document.querySelector('tr[data-plugin="gpu-env"] [data-label="Refused"]').textContent];
+})()`
+
 func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsThatItIsBack(t *testing.T) { //nolint:paralleltest // each has a browser of its own, and two of them keep each other waiting
 	w := newWorld(t)
 	b := open(t, w.sup)
@@ -56,6 +63,16 @@ func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsT
 	}
 	if n := len(b.list(`[...document.querySelectorAll(".card")].map((c) => c.textContent)`)); n != 1 {
 		t.Errorf("%d cards are shown, want 1", n)
+	}
+	for _, want := range []string{"Waits for", "its process has to be started and synchronized", "First error", "hung, signal"} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card does not say %q:\n%s", want, card)
+		}
+	}
+	for _, text := range b.list(refused) {
+		if !strings.Contains(text, "3") || !strings.Contains(text, "timeout 3") && strings.Contains(text, "Refused") {
+			t.Errorf("with three refusals the page says %q", text)
+		}
 	}
 	for _, s := range []size{desk, phone} {
 		b.do(look(s, light))
