@@ -194,6 +194,26 @@ func TestWhatIsExposedIsWhatTheTableOfMetricsSays(t *testing.T) {
 	}
 }
 
+// TestAnInvalidPluginHasATeamInTheMetrics: the alert on it has to say whom to call. What is broken twice is told once.
+func TestAnInvalidPluginHasATeamInTheMetrics(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, [2]string{"p", sel("x")})
+	cfg.Invalid = []policy.InvalidPlugin{{Name: "bad", Team: "storage"}, {Name: "bad", Team: "web"}, {Team: "nameless"}, {Name: "p", Team: "t"}}
+	_, r := still(t, cfg)
+	teams := map[string][]string{}
+	for _, f := range gather(t, r) {
+		if f.GetName() == "nri_supervisor_selected_containers" {
+			for _, m := range f.GetMetric() {
+				l := labelsOf(m)
+				teams[l["plugin"]] = append(teams[l["plugin"]], l["team"])
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"bad": {"storage"}, "p": {"t"}}, teams); diff != "" {
+		t.Errorf("teams by plugin (-want +got):\n%s", diff)
+	}
+}
+
 func TestAScrapeChangesNoBreaker(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, [2]string{"p", sel("x") + "  breaker: {openDuration: 1s}\n"})
