@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,8 +172,11 @@ func (q question) status(asking context.Context, c *admin.Client) (supervisor.St
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 			absent = err
-		case err != nil && absent != nil && asking.Err() != nil: // the time was over on the way
-			return st, absent
+		case err != nil && asking.Err() != nil: // the time was over, maybe before anybody was asked
+			if _, statErr := os.Stat(c.Socket()); absent == nil && errors.Is(statErr, fs.ErrNotExist) {
+				absent = fmt.Errorf("connect to %q: there is no such socket", c.Socket())
+			}
+			return st, cmp.Or(absent, err)
 		default:
 			return st, err
 		}
