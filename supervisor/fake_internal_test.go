@@ -143,8 +143,12 @@ func (i *fakeInc) Disconnected() <-chan struct{} { return i.disc }
 func (i *fakeInc) Done() <-chan struct{}         { return i.done }
 func (i *fakeInc) Exit() Exit                    { return i.exit }
 func (i *fakeInc) end(reason, detail string) {
+	i.endWith(Exit{Reason: reason, Detail: detail, At: time.Now()})
+}
+
+func (i *fakeInc) endWith(x Exit) {
 	i.once.Do(func() {
-		i.exit = Exit{Reason: reason, Detail: detail, At: time.Now()}
+		i.exit = x
 		close(i.disc)
 		close(i.done)
 	})

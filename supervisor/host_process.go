@@ -15,6 +15,9 @@ import (
 // exitsKept is how many exit reports a plugin keeps for `plugin show`.
 const exitsKept = 10
 
+// reasonStartFailed is how an incarnation ends that never came up.
+const reasonStartFailed = "start_failed"
+
 // ExitRecord is the end of one incarnation.
 type ExitRecord struct {
 	PID      int       `json:"pid"`
@@ -37,6 +40,15 @@ func (r *ExitRecord) withLastWords() string {
 		}
 	}
 	return r.Detail + ": " + oneLine(last)
+}
+
+// withoutOutput is the detail without what the process wrote: why a start failed may quote that.
+func (r *ExitRecord) withoutOutput() string {
+	if r.Reason != reasonStartFailed || len(r.Output) == 0 {
+		return r.Detail
+	}
+	text, _, _ := strings.Cut(r.Detail, `"`)
+	return strings.TrimSuffix(strings.TrimRight(text, " :"), ", last output")
 }
 
 // launch starts an incarnation in the background.
@@ -162,11 +174,14 @@ func (h *host) launchFailed(r *running, err error) {
 	}
 	h.met.started("failure")
 	h.lastErr = err.Error()
-	rec := ExitRecord{Reason: "start_failed", Detail: err.Error(), At: time.Now()}
+	rec := ExitRecord{Reason: reasonStartFailed, Detail: err.Error(), At: time.Now()}
 	if sf, ok := errors.AsType[StartFailure](err); ok {
 		rec.Output = sf.StartExit().Output
 	}
 	h.remember(rec)
+	if r.inc == h.machine.Incarnation() {
+		h.failed(nil, rec.Reason, rec.withoutOutput())
+	}
 	h.sup.emit(PluginStartFailed{Plugin: h.name, Team: h.policy().Team, Err: err.Error()})
 	delete(h.runs, r.inc)
 	h.publish()
@@ -177,13 +192,14 @@ func (h *host) exited(r *running) {
 	x := r.inst.Exit()
 	rec := ExitRecord{PID: r.inst.PID(), Reason: x.Reason, Detail: x.Detail, Output: x.Output, At: x.At}
 	var during *call
-	if r.inc == h.machine.Incarnation() {
+	inService := r.inc == h.machine.Incarnation()
+	if inService {
 		during = h.flying()
 	}
 	rec.InFlight = during.String()
 	h.remember(rec)
 	h.met.exited(x.Reason)
-	if x.Reason != "stopped" && !h.told {
+	if x.Reason != "stopped" && !h.told && inService {
 		h.failed(during, x.Reason, x.Detail)
 	}
 	if x.Reason != "stopped" && !h.told {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"strings"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
@@ -33,16 +34,16 @@ func (s *Supervisor) Overview() Overview {
 	now := time.Now()
 	out := Overview{Now: now, Status: s.Status(), Selected: s.store.SelectedCounts(), Latency: map[string][]LatencyPoint{}, MissedContainers: s.Missed()}
 	for i := range out.Plugins {
-		exits := make([]ExitRecord, len(out.Plugins[i].Exits))
-		for k, x := range out.Plugins[i].Exits {
-			// The last error may end with the last line of it.
-			if len(x.Output) > 0 && out.Plugins[i].LastError == x.withLastWords() {
-				out.Plugins[i].LastError = x.Detail
+		p := &out.Plugins[i]
+		exits := make([]ExitRecord, len(p.Exits))
+		for k, x := range p.Exits {
+			if said, plain := x.withLastWords(), x.withoutOutput(); said != plain { // the last error may be that, or have it inside
+				p.LastError, p.Stale = strings.ReplaceAll(p.LastError, said, plain), strings.ReplaceAll(p.Stale, said, plain)
 			}
-			x.Output = nil
+			x.Detail, x.Output = x.withoutOutput(), nil
 			exits[k] = x
 		}
-		out.Plugins[i].Exits = exits
+		p.Exits = exits
 	}
 	for _, h := range s.plan().hosts {
 		out.Latency[h.name] = h.latency.points(now)

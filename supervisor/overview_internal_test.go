@@ -1,0 +1,58 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
+)
+
+// quoting is a start that failed, whose error quotes the last line of output.
+type quoting struct{ error string }
+
+func (q quoting) Error() string { return q.error }
+
+func (quoting) StartExit() Exit { return Exit{Output: []string{"listening", "token s3cret is wrong"}} }
+
+// TestThePageHasNothingThatAPluginPrinted, neither of a process that ended nor of one that never came up, while the command line shows it.
+func TestThePageHasNothingThatAPluginPrinted(t *testing.T) {
+	t.Parallel()
+	const words = "token s3cret is wrong"
+	for name, c := range map[string]struct {
+		start error
+		want  string // of the last error on the page
+	}{
+		"a start that failed": {quoting{"handshake: it exited with code 2 before it was ready, last output: \"" + words + "\""}, "handshake: it exited with code 2 before it was ready"},
+		"no handshake":        {quoting{"handshake: its first line on stdout is no handshake: \"" + words + "\": nothing may be printed there"}, "handshake: its first line on stdout is no handshake"},
+		"an exit":             {nil, "exit code 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := begin(t, load(t, [2]string{"p", sel("x") + "  restart: {backoff: 1m, maxBackoff: 1m}\n"}), nil, state.Loaded{}, makers{
+				"p": func(int) (*fakePlugin, error) { return &fakePlugin{}, c.start },
+			})
+			if err := f.rt.accept().synchronize(nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if c.start == nil {
+				f.ready("p")
+				f.l.inc("p").endWith(Exit{Reason: "exit_code", Detail: "exit code 2", Output: []string{words}})
+			}
+			f.eventually("the exit", func() bool { return len(f.s.Status().Plugins[0].Exits) == 1 })
+			if shown := f.s.Status().Plugins[0]; !strings.Contains(shown.LastError, words) {
+				t.Errorf("the command line shows the last error %q", shown.LastError)
+			}
+			page, err := json.Marshal(f.s.Overview())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(page), words) {
+				t.Errorf("the page has what the plugin printed:\n%s", page)
+			}
+			if got := f.s.Overview().Plugins[0].LastError; got != c.want {
+				t.Errorf("the page has the last error %q, want %q", got, c.want)
+			}
+		})
+	}
+}
