@@ -61,7 +61,14 @@ func (g *Guard) Charge(d time.Duration) {
 	g.shared.Load().charge(d, now)
 }
 
-// LaneSeconds returns the total of Charge, in seconds. It never decreases.
+// Excuse books d during which an event waited for what is not the plugin's doing: it shows in LaneSeconds and costs no share. A d that is not positive does nothing.
+func (g *Guard) Excuse(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lane.total += min(max(d, 0), maxCharge)
+}
+
+// LaneSeconds returns the total of Charge and Excuse, in seconds. It never decreases.
 func (g *Guard) LaneSeconds() float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

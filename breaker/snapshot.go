@@ -41,7 +41,7 @@ type Snapshot struct {
 	// LaneTokens is the waiting time that is left of the lane share; below zero
 	// when more was used. It is the whole burst when the lane share is off.
 	LaneTokens time.Duration
-	// LaneTotal is the total of Charge.
+	// LaneTotal is the total of Charge and Excuse.
 	LaneTotal time.Duration
 	// OpenTotal is how long the guard has shown open or forced_open.
 	OpenTotal time.Duration

@@ -148,7 +148,8 @@ func (v *visit) answer(ctx context.Context, s selected, d delivery, later int) c
 		s.h.met.refused(breaker.ReasonMatchError)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonMatchError}}
 	}
-	return s.h.deliver(ctx, d, breaker.Share(time.Until(v.until), s.h.policy().Timeout(v.event), later))
+	left := time.Until(v.until)
+	return s.h.deliver(ctx, d, breaker.Share(left, s.h.policy().Timeout(v.event), later), breaker.Share(left, left, later))
 }
 
 // settle records what a result means for the container and returns the error of the request, if there is to be one.

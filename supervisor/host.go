@@ -60,6 +60,7 @@ type host struct {
 	spec        *policy.Plugin // what processes are started with: as a rule the manifest in force
 	update      chan<- error   // holds one: who waits for a change of the manifest
 	stuck       atomic.Bool    // the last change by a new process did not come about: the one in service is older than the manifest
+	beside      atomic.Bool    // … was tried by a successor
 	told        bool           // lastErr says already why the incarnation is about to be killed
 }
 
@@ -164,12 +165,18 @@ const (
 // machineConfig translates a manifest.
 func machineConfig(p *policy.Plugin) plugin.Config {
 	r := p.Spec.Restart
+	var share time.Duration // the shortest
+	for e := api.Event_UNKNOWN + 1; e < api.Event_LAST; e++ {
+		if t := p.Timeout(e); p.Blocking(e) && (share == 0 || t < share) {
+			share = t
+		}
+	}
 	if p.Attaches() {
-		return plugin.Config{Backoff: attachBackoff, MaxBackoff: attachMaxBackoff, StableAfter: r.StableAfter.Std()}
+		return plugin.Config{Backoff: attachBackoff, MaxBackoff: attachMaxBackoff, StableAfter: r.StableAfter.Std(), Share: share}
 	}
 	return plugin.Config{
 		Backoff: r.Backoff.Std(), MaxBackoff: r.MaxBackoff.Std(), StableAfter: r.StableAfter.Std(),
-		CrashLoopExits: r.CrashLoop.Exits, CrashLoopWithin: r.CrashLoop.Within.Std(), CrashLoopRetry: r.CrashLoop.RetryEvery.Std(),
+		CrashLoopExits: r.CrashLoop.Exits, CrashLoopWithin: r.CrashLoop.Within.Std(), CrashLoopRetry: r.CrashLoop.RetryEvery.Std(), Share: share,
 	}
 }
 

@@ -33,12 +33,12 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 	}
 }
 
-// deliver asks the plugin and waits for what comes of it, at most for the share. ctx ends when the runtime that asked is gone.
-func (h *host) deliver(ctx context.Context, d delivery, share time.Duration) callResult {
+// deliver asks the plugin and waits for what comes of it, at most for the share; for most when the call has to wait for another incarnation to take over. ctx ends when the runtime that asked is gone.
+func (h *host) deliver(ctx context.Context, d delivery, share, most time.Duration) callResult {
 	begin := time.Now()
 	c := h.newCall(d, true)
 	c.done = make(chan callResult, 1)
-	c.req.Share, c.req.Deadline = share, begin.Add(share)
+	c.req.Share, c.req.Deadline, c.req.Until = share, begin.Add(share), begin.Add(most)
 	if share <= 0 {
 		h.met.refused(breaker.ReasonBudget)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
@@ -49,15 +49,16 @@ func (h *host) deliver(ctx context.Context, d delivery, share time.Duration) cal
 	}
 	res := h.await(ctx, c)
 	waited := time.Since(begin)
-	h.guard.Charge(waited)
+	h.guard.Charge(waited - res.Held)
+	h.guard.Excuse(res.Held)
 	return res
 }
 
 // await returns the answer. The machine answers by the deadline by itself; the timer here is for the case that it does not, so that a defect of ours cannot make the runtime wait.
-// It allows for half of what the budget keeps for the way back: a node that starves us for a moment is no defect.
+// A call may have waited for a successor, and it allows for half of what the budget keeps for the way back: a node that starves us for a moment is no defect.
 func (h *host) await(ctx context.Context, c *call) callResult {
 	slack := margin(h.sup.runtimeInfo().RequestTimeout) / 2
-	late := time.NewTimer(time.Until(c.req.Deadline) + slack)
+	late := time.NewTimer(time.Until(c.req.Until) + slack)
 	defer late.Stop()
 	done := ctx.Done()
 	for {

@@ -70,6 +70,7 @@ func (h *host) carryOut(e plugin.Effect) {
 	case plugin.Swapped:
 		h.inService(h.runs[e.New])
 		h.stuck.Store(false)
+		h.beside.Store(true)
 		h.publish()
 		h.endUpdate(nil)
 		h.sup.emit(PluginReplaced{Plugin: h.name, Team: h.policy().Team, From: h.pidOf(e.Old), To: h.pidOf(e.New)})

@@ -123,6 +123,7 @@ func (h *host) replaceFailed(e plugin.ReplaceFailed) {
 		h.spec = r.spec
 	}
 	h.stuck.Store(true)
+	h.beside.Store(true)
 	why := "the process in service stays, because the new one did not come into service: " + e.Why + suffix(h.lastErr)
 	h.lastErr = why
 	h.publish()

@@ -191,6 +191,7 @@ func errorTexts(problems policy.Problems) []string {
 type waiting struct {
 	change int // its place in the report
 	done   <-chan error
+	h      *host
 }
 
 // await fills in what became of the changes that were under way.
@@ -203,6 +204,9 @@ func (s *Supervisor) await(ctx context.Context, report *ReloadReport, waits []wa
 		case err := <-w.done:
 			if err != nil {
 				c.Error = err.Error()
+			}
+			if c.How == changeConfig.String() && w.h.beside.Load() { // it was to be configured in place
+				c.How = changeProcess.String()
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("reload: waiting for plugin %q: %w", c.Plugin, ctx.Err())

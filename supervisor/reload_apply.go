@@ -55,7 +55,7 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 		}
 		report.Changes = append(report.Changes, st.PluginChange)
 		if done := s.carryOut(st); done != nil {
-			waits = append(waits, waiting{len(report.Changes) - 1, done})
+			waits = append(waits, waiting{len(report.Changes) - 1, done, st.h})
 		}
 	}
 	s.metrics.configured(cfg)
@@ -208,6 +208,7 @@ func restarts(p *policy.Plugin) bool {
 func (h *host) change(kind change) <-chan error {
 	p := h.policy()
 	h.guard.Reconfigure(guardConfig(p))
+	h.beside.Store(false)
 	done := make(chan error, 1)
 	var in plugin.Input
 	switch kind {

@@ -107,17 +107,20 @@ func TestAnUpdateUnderLoadMissesNothingAndTellsNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		delay   time.Duration
+		timeout string
 		from    string // in the manifest, with a number that each update counts up
 		inPlace bool
 	}{
-		"a quick synchronization":              {0, `index: "%d"`, false},
-		"one that is slower than the events":   {60 * time.Millisecond, `index: "%d"`, false},
-		"a configuration":                      {0, "config: {n: %d}", true},
-		"a configuration that is slowly taken": {60 * time.Millisecond, "config: {n: %d}", true},
+		"a quick synchronization":                      {0, "1500ms", `index: "%d"`, false},
+		"one that is slower than the events":           {60 * time.Millisecond, "1500ms", `index: "%d"`, false},
+		"one that takes longer than a call may":        {500 * time.Millisecond, "700ms", `index: "%d"`, false},
+		"a configuration":                              {0, "1500ms", "config: {n: %d}", true},
+		"a configuration that is slowly taken":         {60 * time.Millisecond, "1500ms", "config: {n: %d}", true},
+		"one that is taken too slowly to do that live": {500 * time.Millisecond, "700ms", "config: {n: %d}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n  config: {n: 10}\n" + sel("a")})
+			fs := onDisk(t, [2]string{"a", "  timeouts: {default: " + tc.timeout + "}\n  config: {n: 10}\n" + sel("a")})
 			plugin := &counting{incs: map[int]*hearsay{}, delay: tc.delay}
 			f, s := serveFiles(t, fs, makers{"a": plugin.start})
 			p := pod("p", "a", "1")
@@ -252,7 +255,7 @@ func TestAChangedConfigurationReachesAPluginThatAcceptsItWithoutANewProcess(t *t
 	for _, strategy := range []string{"RollingUpdate", "Recreate"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			fs := onDisk(t, [2]string{"a", "  config: {n: 1}\n  updateStrategy: {type: " + strategy + "}\n" + sel("a")})
+			fs := onDisk(t, [2]string{"a", "  timeouts: {default: 1500ms}\n  config: {n: 1}\n  updateStrategy: {type: " + strategy + "}\n" + sel("a")})
 			var made atomic.Int64
 			f, s := serveFiles(t, fs, makers{"a": configured(t, &made)})
 			before := f.pid("a")

@@ -27,11 +27,14 @@ func (m *Machine) call(r Request) {
 		m.pump()
 		return
 	}
+	if n := m.life.next; n != nil {
+		n.observe(r, m.now)
+		if n.held {
+			m.awaitNext(&r)
+		}
+	}
 	l.waiting = append(l.waiting, l.item(r))
 	m.pump()
-	if m.holding() { // no call waits for the successor until its own time is used up
-		m.arm(Timer{Kind: Hold, Inc: m.life.next.inc, Seq: m.life.next.holdSeq}, r.Deadline.Sub(m.now)/2)
-	}
 	if slices.ContainsFunc(l.waiting, func(w item) bool { return w.ID == r.ID }) {
 		m.arm(Timer{Kind: Share, ID: r.ID}, r.Deadline.Sub(m.now))
 	}
@@ -78,7 +81,7 @@ func (m *Machine) refuse(r Request, reason breaker.Reason) {
 		n.missed = true
 	}
 	m.lane.notSent(r)
-	m.emit(Answer{ID: r.ID, Result: Result{Refused: reason}})
+	m.emit(Answer{ID: r.ID, Result: Result{Refused: reason, Held: r.waited(m.now)}})
 }
 
 // refuseWaiting answers every blocking call that has not been sent.
@@ -223,7 +226,7 @@ func (m *Machine) conclude(o breaker.Outcome) {
 	f.answered = true
 	m.lane.delivered(f.Request, o)
 	m.emit(Verdict{ID: f.ID, Outcome: o})
-	m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: o}})
+	m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: o, Held: f.waited(f.sent)}})
 }
 
 // timedOut: the call in flight has used its time. Nobody waits for it any more, and nobody waits behind it.
@@ -247,10 +250,15 @@ func (m *Machine) timedOut(id CallID) bool {
 }
 
 func (m *Machine) shareOver(id CallID) bool {
-	r, ok := m.lane.takeWaiting(id)
-	if !ok {
+	i := slices.IndexFunc(m.lane.waiting, func(w item) bool { return w.ID == id })
+	if i < 0 {
 		return false
 	}
+	if left := m.lane.waiting[i].Deadline.Sub(m.now); left > 0 { // it waits for a successor, or has done so
+		m.arm(Timer{Kind: Share, ID: id}, left)
+		return true
+	}
+	r, _ := m.lane.takeWaiting(id)
 	reason := breaker.ReasonNotReady
 	switch {
 	case m.life.phase == Ready:
@@ -298,7 +306,7 @@ func (m *Machine) returned(in Returned) {
 		m.lane.delivered(f.Request, in.Outcome)
 		m.emit(Verdict{ID: f.ID, Outcome: in.Outcome})
 		m.emit(Back{ID: f.ID})
-		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: in.Outcome}})
+		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: in.Outcome, Held: f.waited(f.sent)}})
 	}
 	m.stopWhenIdle()
 	m.startSync()
@@ -317,7 +325,7 @@ func (m *Machine) lost() {
 	default:
 		m.emit(Verdict{ID: f.ID, Outcome: breaker.OutcomeUnavailable})
 		m.emit(Back{ID: f.ID})
-		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeUnavailable}})
+		m.emit(Answer{ID: f.ID, Result: Result{Delivered: true, Outcome: breaker.OutcomeUnavailable, Held: f.waited(f.sent)}})
 	}
 }
 

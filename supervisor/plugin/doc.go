@@ -9,7 +9,8 @@
 //   - Deliveries to one plugin are serial: at most one [Send] without its [Returned] or the end of its incarnation, and no [Synchronize] meanwhile.
 //   - Order holds per pod: calls of one pod are sent in the order in which they came. A blocking call is sent after what was queued for its pod before it, and before other
 //     pods' queued notifications. Example: queued are A1, B1, A2, then B blocks: B1, B, A1, A2.
-//   - Every [Call] is answered by exactly one [Answer], whatever happens to the process; a blocking one by the end of its share, if timers fire when they are due and the guard
+//   - Every [Call] is answered by exactly one [Answer], whatever happens to the process; a blocking one by the end of its share, or of Request.Until if it had to wait for a
+//     successor, if timers fire when they are due and the guard
 //     answers at once.
 //   - Every admitted call gets exactly one [Verdict], then one [Back], except that the end of an incarnation ([GuardExited]) comes before the verdict of the call that it ended.
 //   - Per epoch (one successful synchronization to the next) a container is told to the plugin once, in the snapshot or as a creation, if it is told at all; events of a

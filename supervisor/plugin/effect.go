@@ -122,6 +122,7 @@ type Result struct {
 	Delivered bool            // the request was sent, or canceled before; Outcome says what came of it
 	Outcome   breaker.Outcome // only with Delivered
 	Refused   breaker.Reason  // not sent, why; None with Delivered or withheld
+	Held      time.Duration   // what it waited of its time for a successor, which is not the plugin's doing
 }
 
 // Withheld reports whether nothing was sent on purpose.

@@ -63,6 +63,7 @@ func (d *decoder) call(what, arg byte) plugin.Input {
 	r.Vanished = !r.Blocking && arg&3 == 3
 	if r.Blocking {
 		r.Deadline = d.now.Add(time.Duration(arg) * 5 * time.Millisecond)
+		r.Until = d.now.Add(time.Duration(arg%16) * 100 * time.Millisecond)
 	}
 	return plugin.Call{Request: r}
 }
@@ -146,6 +147,7 @@ func (d *decoder) run(data []byte) error {
 func newDecoder() *decoder {
 	cfg := plugin.Config{
 		Backoff: time.Second, MaxBackoff: 4 * time.Second, StableAfter: time.Minute, CrashLoopExits: 3, CrashLoopWithin: 10 * time.Second, CrashLoopRetry: time.Minute,
+		Share: 500 * time.Millisecond,
 	}
 	return &decoder{m: plugin.New(cfg), w: newWatch(cfg, false), now: time.Unix(1_000_000, 0)}
 }

@@ -28,7 +28,10 @@ type Request struct {
 	Overdue  time.Duration // a call still running this long after the send is a hang
 	Share    time.Duration // blocking calls only: the time share, counted from the arrival of the call
 	Deadline time.Time     // blocking calls only: the end of the time share
+	Until    time.Time     // blocking calls only: the end of the share if the call waits for a successor, which costs it nothing of its own time. Before Deadline: no later than that
 	Vanished bool          // not blocking: the runtime that came back does not list what the call is about. A RuntimeUp follows
+
+	held time.Time // since when it has been waiting for a successor
 }
 
 // Input is something that happened. The set is closed.

@@ -29,6 +29,7 @@ type Config struct {
 	CrashLoopExits      int           // this many exits …
 	CrashLoopWithin     time.Duration // … inside this time make a crash loop
 	CrashLoopRetry      time.Duration // the wait in a crash loop
+	Share               time.Duration // the shortest time that an event has which the runtime waits for; 0: any synchronization is short enough to be made in place
 }
 
 // want is what the operator and the supervisor ask of the plugin.
@@ -74,10 +75,13 @@ type lifecycle struct {
 	syncNumber  uint64 // of the last one of the incarnation in service
 	syncing     bool   // it is under way: the snapshot has been taken
 	syncSession uint64
+	syncBegun   time.Time
 	syncedAt    time.Time
-	tellUntil   time.Time // until then the plugin is told of what vanished
-	patience    time.Time // until then calls wait for a synchronization
-	onePatience bool      // … and no longer than until the first of them waited in vain
+	took        time.Duration // the last synchronization with Configure, or a longer one since
+	configuring bool          // the synchronization under way begins with Configure
+	tellUntil   time.Time     // until then the plugin is told of what vanished
+	patience    time.Time     // until then calls wait for a synchronization
+	onePatience bool          // … and no longer than until the first of them waited in vain
 	hold        breaker.Reason
 	dirty       bool // a call was refused since the snapshot was taken
 	overflowed  bool // the queue was dropped since then

@@ -57,8 +57,12 @@ func (w *world) admit(e plugin.Admit) plugin.Input {
 func (w *world) launch(inc plugin.Incarnation) {
 	p := &process{inc: inc, knows: map[plugin.Ref]bool{}, stopped: map[plugin.Ref]bool{}, limited: map[plugin.Ref]bool{}, excused: map[plugin.Ref]breaker.Reason{}, ghosts: map[plugin.Ref]bool{}}
 	w.procs[inc] = p
-	if w.m.Incarnation() == inc { // else it warms up beside the one in service
+	if w.m.Incarnation() == inc {
 		w.proc = p
+	} else { // it warms up beside the one in service
+		for _, c := range w.calls {
+			c.waited = true
+		}
 	}
 	fails := !w.calm && w.IntN(4) == 0
 	p.broken = !w.calm && w.IntN(8) == 0
@@ -271,8 +275,12 @@ func (w *world) answered(e plugin.Answer) {
 	if c.pod == nil {
 		return
 	}
-	if c.Blocking && w.now.After(c.Deadline.Add(w.slow)) {
-		w.fault("call %d is answered %s after its share", e.ID, w.now.Sub(c.Deadline))
+	end := c.Deadline
+	if c.waited && c.Until.After(end) {
+		end = c.Until
+	}
+	if c.Blocking && w.now.After(end.Add(w.slow)) {
+		w.fault("call %d is answered %s after its time", e.ID, w.now.Sub(end))
 	}
 	switch c.Event {
 	case api.Event_RUN_POD_SANDBOX:

@@ -1,10 +1,12 @@
 package plugin
 
-// reconfigure gives the incarnation in service a new configuration, if it may be configured again; otherwise another incarnation takes its place.
+// reconfigure gives the incarnation in service a new configuration, if it may be configured again and that costs no events; otherwise another incarnation takes its place.
 func (m *Machine) reconfigure(restart bool) {
 	l := &m.life
 	switch {
 	case l.want != wantRunning: // the next one is started with it
+	case !restart && l.served && m.slow():
+		m.replaceRolling()
 	case l.phase == Ready && l.inPlace && l.session != 0 && l.next == nil:
 		l.reconfigure, l.restartIfNo = true, restart
 		m.keepEnds()

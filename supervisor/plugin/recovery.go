@@ -24,7 +24,7 @@ func (m *Machine) startSync() {
 	l.resyncSeq++ // what an armed resynchronization was to tell, this one tells
 	m.lane.beginEpoch()
 	e := Synchronize{Inc: l.inc, Sync: l.sync, Configure: !l.configured || l.reconfigure, Again: l.configured && l.reconfigure}
-	l.reconfigure = false
+	l.reconfigure, l.syncBegun, l.configuring = false, m.now, e.Configure
 	m.emit(e)
 }
 
@@ -45,6 +45,7 @@ func (m *Machine) synced(in Synced) {
 		return
 	}
 	l.syncing, l.configured = false, true
+	l.tookSync(m.now.Sub(l.syncBegun), l.configuring)
 	if l.phase != Syncing {
 		return
 	}

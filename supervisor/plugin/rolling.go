@@ -7,12 +7,8 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 )
 
-const (
-	// HoldLimit is how long calls wait for a successor that is being synchronized; then the incarnation in service gets them after all. It is below half of the default timeout of 500 ms.
-	HoldLimit = 200 * time.Millisecond
-	// mostRounds bounds how often a successor is synchronized: a round counts only if the plugin was sent nothing since its snapshot.
-	mostRounds = 10
-)
+// mostRounds bounds how often a successor is synchronized: a round counts only if the plugin was sent nothing since its snapshot.
+const mostRounds = 10
 
 // successor is the incarnation that warms up while the one in service goes on.
 type successor struct {
@@ -28,6 +24,11 @@ type successor struct {
 	dirty      bool   // since the snapshot was taken something was told to the one in service only
 	missed     bool   // … or to nobody
 	rounds     int
+	begun      time.Time     // the round
+	first      bool          // the round is the one with Configure
+	took       time.Duration // the last round; at first, the last synchronization of the one in service
+	configure  time.Duration // the round with Configure
+	patience   time.Duration // the least of the calls that came since the last round began; 0: none did
 }
 
 // replaceRolling starts a successor of what is in service, or will be again when it has been told the state. Where nothing is, the next incarnation is simply the new one.
@@ -40,15 +41,16 @@ func (m *Machine) replaceRolling() {
 		if m.dropNext() {
 			m.withoutNext()
 		}
-		m.warmUp(0)
+		m.warmUp(successor{took: l.took})
 	default:
 		m.relaunch()
 	}
 }
 
-func (m *Machine) warmUp(rounds int) {
+// warmUp launches a successor that begins with what is known from the one before.
+func (m *Machine) warmUp(n successor) {
 	m.life.last++
-	m.life.next = &successor{inc: m.life.last, rounds: rounds}
+	m.life.next = &successor{inc: m.life.last, rounds: n.rounds, took: n.took, patience: n.patience}
 	m.emit(Launch{Inc: m.life.last})
 }
 
@@ -78,7 +80,7 @@ func (m *Machine) takingOver() bool {
 func (m *Machine) refusing() bool { return m.life.phase == Ready && m.life.hold != breaker.ReasonNone }
 
 // syncNext begins a round: the successor is told the state. From the second one on, and for a plugin that can be told only once, calls wait meanwhile, so that what it is told is the
-// truth at the moment when it takes over. None waits where all are refused: what is missed there is recorded as such, and a breaker that is open must not keep its cure out.
+// truth at the moment when it takes over; not where they could not wait for so long. None waits where all are refused: what is missed there is recorded as such, and a breaker that is open must not keep its cure out.
 func (m *Machine) syncNext() {
 	l, n := &m.life, m.life.next
 	if n == nil || !n.registered || n.syncing || l.phase != Ready || l.session == 0 {
@@ -89,11 +91,8 @@ func (m *Machine) syncNext() {
 		n.held = false
 		return // when it has returned, or its process is gone
 	}
-	if (n.rounds > 0 || !n.inPlace) && !n.held && !m.refusing() {
-		n.held = true
-		l.holdSeq++
-		n.holdSeq = l.holdSeq
-		m.arm(Timer{Kind: Hold, Inc: n.inc, Seq: n.holdSeq}, HoldLimit)
+	if n.holds() && !n.held && !m.refusing() {
+		m.beginHold()
 	}
 	busy := f != nil || m.lane.asking != nil
 	quiet := n.held || m.refusing()
@@ -102,6 +101,7 @@ func (m *Machine) syncNext() {
 	}
 	l.sync++
 	n.syncing, n.sync, n.session = true, l.sync, l.session
+	n.begun, n.first, n.patience = m.now, !n.configured, 0
 	n.dirty, n.missed = busy || !quiet && len(m.lane.queue)+len(m.lane.waiting) > 0, false
 	m.emit(Synchronize{Inc: n.inc, Sync: n.sync, Configure: !n.configured})
 }
@@ -129,6 +129,10 @@ func (m *Machine) syncedNext(in Synced) {
 		return
 	}
 	n.syncing, n.configured = false, true
+	n.took = m.now.Sub(n.begun)
+	if n.first {
+		n.configure = n.took
+	}
 	if n.dirty || n.missed && !m.refusing() || m.life.phase != Ready || m.life.session != n.session || m.lane.inflight != nil || m.lane.asking != nil {
 		m.nextRound()
 		return
@@ -143,11 +147,11 @@ func (m *Machine) nextRound() {
 	n.rounds++
 	switch {
 	case n.rounds > mostRounds:
-		m.failNext("no moment was found in which the plugin in service had nothing to do")
+		m.failNext(n.noMoment())
 		return
 	case n.configured && !n.inPlace:
 		m.dropNext()
-		m.warmUp(n.rounds)
+		m.warmUp(*n)
 	}
 	m.pump()
 	m.syncNext()
@@ -161,7 +165,7 @@ func (m *Machine) swap(in Synced) {
 	l.stopping, l.killed, l.replace, l.dirty, l.overflowed = false, false, false, false, false
 	l.hold = breaker.ReasonNone // if the breaker is open by hand, the guard says so
 	l.resyncSeq++
-	l.syncedAt = m.now
+	l.syncedAt, l.took = m.now, max(n.configure, n.took)
 	l.retired = append(l.retired, old)
 	m.lane.beginEpoch()
 	m.lane.known(in.Mask, in.Known)

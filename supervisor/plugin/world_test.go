@@ -112,8 +112,9 @@ type op struct {
 
 type worldCall struct {
 	plugin.Request
-	pod *pod
-	op  op
+	pod    *pod
+	op     op
+	waited bool // for a successor, perhaps
 }
 
 // process is an incarnation, and what it was told since its last synchronization.
@@ -149,6 +150,9 @@ func newWorld(seed uint64) *world {
 		mask: api.ValidEvents,
 	}
 	w.inPlace = w.IntN(2) == 0
+	if w.IntN(2) == 0 {
+		w.cfg.Share = 600 * time.Millisecond // a synchronization may take more than a third of it
+	}
 	if w.IntN(4) == 0 {
 		w.slow = 5 * time.Millisecond
 	}
