@@ -29,6 +29,14 @@ func TestLaneShare(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		b.wantRefusedLane(breaker.ReasonNone)
 	})
+	onFakeTime(t, "a wait that is not the plugin's doing shows and costs nothing", cfg, func(b *bench) {
+		b.Excuse(2 * time.Second)
+		b.Excuse(-time.Second)
+		b.wantRefusedLane(breaker.ReasonNone)
+		if got := b.LaneSeconds(); got != 2 {
+			t.Errorf("%v s in all, want 2", got)
+		}
+	})
 	onFakeTime(t, "no more than the burst is saved up", cfg, func(b *bench) {
 		time.Sleep(24 * time.Hour)
 		b.Charge(300 * time.Millisecond)
