@@ -1,10 +1,13 @@
 package chaos_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,12 +88,15 @@ func TestAPluginOfYourOwn(t *testing.T) {
 		t.Fatalf("the plugin to try: %v", err)
 	}
 	o := &own{t: t, rt: harness.NewRuntime(t)}
-	o.sup = harness.StartSupervisor(t, o.rt.Config(teams, healthyPlugins(t)[0].manifest()+ownManifest(path)))
+	o.sup = harness.StartSupervisor(t, o.rt.Config(teams, healthyPlugins(t)[0].manifest()+ownManifest(path, *ownProtocol, *ownConfig)))
 	o.rt.WaitSync()
 	o.sup.Ready(1, "gpu-env")
-	o.sup.Ready(1, "yours")
-	o.ready = 1
 	report(t, "%s, protocol %s", path, *ownProtocol)
+	if why := keepsOut(o.sup, path); why != "" {
+		report(t, "%-42s FAILED: %s", "started", why)
+		t.Fatal("the plugin was not tried, because it did not come into service")
+	}
+	o.ready = 1
 	for range 5 {
 		o.pod()
 	}
@@ -107,6 +113,59 @@ func TestAPluginOfYourOwn(t *testing.T) {
 	report(t, "%-42s %s", "stopped in order", o.verdict(true, fmt.Sprintf("ended in %d ms", time.Since(begin).Milliseconds())))
 	if left := o.sup.Leftovers(); len(left) != 0 {
 		t.Errorf("left after the supervisor: %q", left)
+	}
+}
+
+// keepsOut waits until the plugin is in service, and returns what keeps it from that and what the person who tries it can do; empty: it is. A plugin may fail at first, and come up at the next try.
+func keepsOut(sup *harness.Process, path string) string {
+	const tries, lines = 3, 10 // the latest that it wrote
+	limit := time.After(30 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := false; ; {
+		said := map[string][]string{}
+		for _, l := range sup.Lines(func(l map[string]any) bool { return l["plugin"] == "yours" || l["msg"] == "configuration problem" }) {
+			msg := fmt.Sprint(l["msg"])
+			said[msg] = append(said[msg], fmt.Sprint(cmp.Or(l["error"], l["to"], l["problem"], l["text"])))
+		}
+		if slices.Contains(said["plugin changed state"], "ready") {
+			return ""
+		}
+		failed := slices.Concat(said["plugin did not start"], said["plugin not synchronized"])
+		wrong := slices.DeleteFunc(said["configuration problem"], func(p string) bool { return strings.Contains(p, "warning: ") })
+		if len(wrong)+len(failed)/tries > 0 || late {
+			why := strings.Join(slices.Compact(append(wrong, failed...)), "; ")
+			if out := said["plugin output"]; len(out) > 0 {
+				why += "; it wrote: " + strings.Join(slices.Compact(out[max(0, len(out)-lines):]), "; ")
+			}
+			return fmt.Sprintf("it is not in service: %s. If it needs a configuration: make chaos PLUGIN=%s CONFIG='{\"key\": \"value\"}'; if it is built without the SDK: PROTOCOL=nri",
+				cmp.Or(why, "nothing is said of it"), path)
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			late = true
+		}
+	}
+}
+
+// TestAPluginThatCannotBeTriedIsToldWhy, and how a configuration is given.
+func TestAPluginThatCannotBeTriedIsToldWhy(t *testing.T) {
+	t.Parallel()
+	path := harness.Plugin(t, "event-logger")
+	for config, want := range map[string]string{
+		`{"frobnicate": 1}`: "frobnicate",
+		`[`:                 "plugins.yaml",
+	} {
+		rt := harness.NewRuntime(t)
+		sup := harness.StartSupervisor(t, rt.Config(teams, ownManifest(path, "go-plugin", config)))
+		rt.WaitSync()
+		got := keepsOut(sup, path)
+		for _, part := range []string{want, "make chaos PLUGIN=" + path + " CONFIG="} {
+			if !strings.Contains(got, part) {
+				t.Errorf("with config %s it lacks %q: %q", config, part, got)
+			}
+		}
 	}
 }
 
@@ -200,10 +259,9 @@ func (o *own) signal(s unix.Signal) {
 	}
 }
 
-func ownManifest(path string) string {
-	config := ""
-	if *ownConfig != "" {
-		config = "\n  config: " + *ownConfig
+func ownManifest(path, protocol, config string) string {
+	if config != "" {
+		config = "\n  config: " + config
 	}
 	return fmt.Sprintf(`apiVersion: nri-supervisor.dev/v1alpha1
 kind: Plugin
@@ -218,5 +276,5 @@ spec:
   overdueAfter: 1s
   breaker: {openDuration: 200ms, maxOpenDuration: 400ms}
   restart: {backoff: 100ms, maxBackoff: 1s, crashLoop: {exits: 1000, within: 60s}}
-`, path, *ownProtocol, config)
+`, path, protocol, config)
 }
