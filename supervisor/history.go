@@ -30,6 +30,7 @@ type history struct {
 
 	mu          sync.Mutex
 	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
+	names       []string                   // of the plugins of the run before
 	first       bool                       // there was no run before, and the runtime has not told yet what exists
 	lost        bool                       // what the run before remembered is lost, or some of it, and the runtime has not told yet what exists
 	leavers     []leaver                   // who had opted out of what, in the run before
@@ -55,6 +56,10 @@ func (s *Supervisor) restoreOptOuts() {
 
 func newHistory(l state.Loaded, db *state.DB) *history {
 	h := &history{db: db, loaded: make(map[store.Ref]state.Record, len(l.Records)), first: l.FirstRun, lost: l.Lost, unexplained: map[store.Ref]string{}}
+	_, before := LastGood(l)
+	for _, g := range before {
+		h.names = append(h.names, g.Name)
+	}
 	for _, r := range l.Records {
 		h.loaded[store.Ref{Pod: r.Pod, Container: r.Container}] = r
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ func TestWorkThatSeveralPluginsRecordAtOnceIsAllKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, kept := state.Open(dir, state.Options{})
-	t.Cleanup(func() { _ = again.Close(t.Context()) })
+	t.Cleanup(func() { _ = again.Close(context.Background()) })
 	if len(kept.Records) != containers {
 		t.Fatalf("%d records are kept, want %d", len(kept.Records), containers)
 	}

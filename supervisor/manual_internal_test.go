@@ -129,7 +129,7 @@ func TestARenamedPluginKeepsWhatIsRememberedOfIt(t *testing.T) {
 	t.Parallel()
 	l := &lives{t: t}
 	plug := one(&fakePlugin{})
-	plugins := makers{"a": plug, "b": plug, "c": plug, "gone": plug, "away": plug}
+	plugins := makers{"a": plug, "b": plug, "c": plug, "d": plug, "gone": plug, "away": plug}
 	fs := onDisk(t, [2]string{"a", sel("x")}, [2]string{"gone", sel("x")}, [2]string{"away", sel("x")})
 	f := l.next(Options{Config: fs.cfg, Source: &fs.src}, plugins)
 	s := f.meets(nil)
@@ -164,17 +164,20 @@ func TestARenamedPluginKeepsWhatIsRememberedOfIt(t *testing.T) {
 	fs.edit("away")
 	l.end()
 	f = l.next(Options{Config: fs.load(), Source: &fs.src}, plugins)
+	fs.copyOf("c", "d") // before the runtime has told what is there
+	fs.edit("c")
+	f.reload()
 	f.meets([]*api.PodSandbox{p}, ctr("1", "c"))
-	f.ready("c")
-	check("c")
+	f.ready("d")
+	check("d")
 	l.end()
 	kept := l.open()
 	for key := range kept.Values {
-		if name := key[len(key)-1:]; key != keySupervisor && name != "c" {
+		if name := key[len(key)-1:]; key != keySupervisor && name != "d" {
 			t.Errorf("kept: %s", key)
 		}
 	}
-	if d := cmp.Diff(map[string]string{"c": "tripped", "gone": "tripped"}, kept.Manual); d != "" {
+	if d := cmp.Diff(map[string]string{"d": "tripped", "gone": "tripped"}, kept.Manual); d != "" {
 		t.Errorf("kept by hand (-want +got):\n%s", d)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
@@ -44,23 +45,11 @@ func carryNames(l state.Loaded, cfg *policy.Config, db *state.DB) state.Loaded {
 // carryName gives what was kept of one name to another.
 func carryName(l *state.Loaded, from, to string, db *state.DB) {
 	for i, r := range l.Records {
-		pin := slices.IndexFunc(r.Pins, func(p state.Pin) bool { return p.Plugin == from })
-		work, worked := r.Plugins[from]
-		if pin < 0 && !worked {
-			continue
-		}
-		if pin >= 0 {
-			r.Pins = slices.Clone(r.Pins)
-			r.Pins[pin].Plugin = to
-		}
-		if worked {
-			r.Plugins = maps.Clone(r.Plugins)
-			delete(r.Plugins, from)
-			r.Plugins[to] = work
-		}
-		l.Records[i] = r
-		if db != nil {
-			db.Put(r)
+		if r, ok := renamedIn(r, from, to); ok {
+			l.Records[i] = r
+			if db != nil {
+				db.Put(r)
+			}
 		}
 	}
 	if set, ok := l.Manual[from]; ok {
@@ -82,4 +71,41 @@ func carryName(l *state.Loaded, from, to string, db *state.DB) {
 			db.DeleteValue(keyQuarantine + from)
 		}
 	}
+}
+
+// renamedIn returns the record with another name for a plugin. It reports false when the plugin is not in it.
+func renamedIn(r state.Record, from, to string) (state.Record, bool) {
+	pin := slices.IndexFunc(r.Pins, func(p state.Pin) bool { return p.Plugin == from })
+	work, worked := r.Plugins[from]
+	if pin >= 0 {
+		r.Pins = slices.Clone(r.Pins)
+		r.Pins[pin].Plugin = to
+	}
+	if worked {
+		r.Plugins = maps.Clone(r.Plugins)
+		delete(r.Plugins, from)
+		r.Plugins[to] = work
+	}
+	return r, pin >= 0 || worked
+}
+
+// renamed gives another name to a plugin in what was found of the run before, as long as the runtime has not told what of it still exists.
+func (h *history) renamed(from, to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for ref, r := range h.loaded {
+		if r, ok := renamedIn(r, from, to); ok {
+			h.loaded[ref] = r
+		}
+	}
+	if i := slices.Index(h.names, from); i >= 0 {
+		h.names[i] = to
+	}
+}
+
+// knew reports whether the run before had the plugin; true also when it is not known what it had.
+func (h *history) knew(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.names) == 0 || slices.ContainsFunc(h.names, func(n string) bool { return strings.EqualFold(n, name) })
 }

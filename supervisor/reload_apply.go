@@ -156,6 +156,7 @@ func (s *Supervisor) retire(st step) {
 	case st.h.name != old.name:
 		refs := s.mention(old.name)
 		s.store.RenamePlugin(old.name, st.h.name)
+		s.history.renamed(old.name, st.h.name)
 		s.history.decided(s, refs...)
 		for _, state := range s.manual.states(old.name) {
 			s.keepManual(st.h.name, state, true)

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -308,5 +310,32 @@ func TestTheLastGoodConfigurationIsInTheState(t *testing.T) {
 	}
 	if len(cfg.Plugins) != 1 || cfg.Plugins[0].Name != "a" || !cfg.Plugins[0].LastGood {
 		t.Errorf("after a restart: %+v", cfg.Plugins)
+	}
+}
+
+// TestAReloadBeforeTheRunBeginsStartsEachPluginOnce: the files are watched a moment earlier.
+func TestAReloadBeforeTheRunBeginsStartsEachPluginOnce(t *testing.T) {
+	t.Parallel()
+	fs := onDisk(t, [2]string{"stays", sel("x")}, [2]string{"old", sel("y")})
+	plug := one(&fakePlugin{})
+	f := &fixture{t: t, l: &fakeLauncher{make: makers{"stays": plug, "old": plug, "new": plug}, incs: map[string]*fakeInc{}}, rt: &fakeRuntime{t: t, conns: make(chan net.Conn, 100)}}
+	f.s = New(Options{Config: fs.cfg, Source: &fs.src, Launcher: f.l, Dial: f.rt.dial})
+	fs.copyOf("old", "new")
+	fs.edit("old")
+	f.reload()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.s.Run(ctx) }()
+	f.meets(nil)
+	f.ready("stays")
+	f.ready("new")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]int{"stays": 1, "new": 1, "old": 0} {
+		if got := len(f.l.all[name]); got != want {
+			t.Errorf("%s was started %d times, want %d", name, got, want)
+		}
 	}
 }

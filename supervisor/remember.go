@@ -145,16 +145,8 @@ func recordPins(pins []store.Pin) []state.Pin {
 
 // decideForNewcomers takes the decisions about the plugins that the run before did not have, for what it has decided about.
 func (s *Supervisor) decideForNewcomers() {
-	_, before := LastGood(s.opts.Loaded)
-	if len(before) == 0 {
-		return // nor any decision
-	}
 	for _, h := range s.plan().hosts {
-		known := false
-		for _, g := range before {
-			known = known || strings.EqualFold(g.Name, h.name)
-		}
-		if !known {
+		if !s.history.knew(h.name) {
 			s.decideFor(h)
 		}
 	}

@@ -76,6 +76,7 @@ type Supervisor struct {
 	explaining sync.Mutex // held while the audit is read
 	recorders  recorders
 	inForce    atomic.Pointer[plan]
+	first      *plan // the one that New made
 	started    time.Time
 
 	runtime     atomic.Pointer[RuntimeInfo]
@@ -142,7 +143,8 @@ func New(o Options) *Supervisor {
 		s.kept = append(s.kept, g.Name)
 	}
 	s.restoreBypass(o.Loaded.Values[keyBypass])
-	s.inForce.Store(newPlan(1, o.Config, byName))
+	s.first = newPlan(1, o.Config, byName)
+	s.inForce.Store(s.first)
 	s.lanes.apply(o.Config, s.plan().hosts)
 	s.metrics.configured(o.Config)
 	s.reloads.setBroken(o.Stale)
@@ -163,7 +165,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		defer close(logDone)
 		s.events.run(s.opts.Sink, logStop)
 	}()
-	begin := s.plan()
+	begin := s.first // plugins that a reload brought before this, it has begun itself
 	s.emit(Started{Version: s.opts.Version, Plugins: len(begin.hosts), Invalid: len(begin.config.Invalid)})
 	if until := s.bypassUntil.Load(); until != 0 {
 		s.emit(BypassGoesOn{Until: time.Unix(0, until)})
