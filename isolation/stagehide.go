@@ -1,7 +1,6 @@
 package isolation
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -19,8 +18,8 @@ type mask struct {
 	tmp  bool // a temporary directory, which the plugin may use
 }
 
-// masks are the paths to hide that exist, each resolved, those above others first.
-func (o *order) masks() []mask {
+// masks are the paths to hide that exist, each resolved, wherever they are mounted, those above others first.
+func (o *order) masks(mounts []mounted) []mask {
 	var out []mask
 	add := func(path string, tmp bool) {
 		target, err := filepath.EvalSymlinks(path)
@@ -38,6 +37,13 @@ func (o *order) masks() []mask {
 	}
 	for _, path := range o.Hide {
 		add(path, false)
+	}
+	for _, m := range slices.Clone(out) {
+		if !m.tmp {
+			for _, path := range m.elsewhere(mounts) {
+				add(path, false)
+			}
+		}
 	}
 	slices.SortStableFunc(out, func(a, b mask) int { return len(a.path) - len(b.path) })
 	return out
@@ -81,11 +87,7 @@ func (m mask) seal() error {
 
 // detach takes the mounts out of this namespace that the plugin cannot reach: below what is hidden and, if its files are confined, those of
 // no rule. A mount that stayed would keep the host from using its device for something else after it has unmounted it there.
-func (o *order) detach(masks []mask) error {
-	points, err := mountPoints()
-	if err != nil {
-		return err
-	}
+func (o *order) detach(masks []mask, mounts []mounted) {
 	var used []string
 	if o.ConfineFiles {
 		used = []string{o.Dir, o.Path}
@@ -98,32 +100,12 @@ func (o *order) detach(masks []mask) error {
 			}
 		}
 	}
-	for _, point := range points {
+	for _, m := range mounts {
+		point := m.point
 		hidden := slices.ContainsFunc(masks, func(m mask) bool { return m.dir && point != m.path && within(point, m.path) })
 		useless := o.ConfineFiles && !slices.ContainsFunc(used, func(path string) bool { return within(path, point) || within(point, path) })
 		if hidden || useless {
 			_ = unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // it may be gone with the one above it
 		}
 	}
-	return nil
-}
-
-// mountPoints are the places of this namespace's mounts.
-func mountPoints() ([]string, error) {
-	points, err := readFileAndClose("/proc/self/mountinfo", parseMountPoints)
-	if err != nil {
-		return nil, fmt.Errorf("list mounts: %w", err)
-	}
-	return points, nil
-}
-
-// parseMountPoints reads proc_pid_mountinfo(5).
-func parseMountPoints(lines *bufio.Scanner) []string {
-	var out []string
-	for lines.Scan() {
-		if words := strings.Fields(lines.Text()); len(words) > 4 {
-			out = append(out, unescapeMount(words[4]))
-		}
-	}
-	return out
 }

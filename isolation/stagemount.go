@@ -33,8 +33,13 @@ func (o *order) remount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
-	masks := o.masks()
-	if err := o.detach(masks); err != nil {
+	mounts, err := listMounts()
+	if err != nil {
+		return err
+	}
+	masks := o.masks(mounts)
+	o.detach(masks, mounts)
+	if err := closeKernel(mounts); err != nil {
 		return err
 	}
 	below, others := split(list, masks)
@@ -45,15 +50,8 @@ func (o *order) remount() error {
 		return err
 	}
 	defer unix.Umask(unix.Umask(0)) // what is made here has the mode that is written here
-	for _, m := range masks {
-		if err := m.apply(); err != nil {
-			return err
-		}
-	}
-	for _, s := range below {
-		if err := s.place(); err != nil {
-			return err
-		}
+	if err := cover(masks, below); err != nil {
+		return err
 	}
 	for _, m := range masks {
 		if slices.ContainsFunc(below, func(s shown) bool { return s.path == m.path }) {
@@ -75,14 +73,10 @@ func (o *order) remount() error {
 // A folder above a protected or hidden path could be moved away, and another one made in its place, for the host as well: what is a place of a
 // mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself.
 func (o *order) protect(list []shown, masks []mask) error {
-	type step struct {
-		path string
-		do   func() error
-	}
-	var steps []step
+	var todo steps
 	var kept []string
 	for _, path := range o.Protect {
-		steps = append(steps, step{path, func() error { return setReadOnly(path) }})
+		todo = append(todo, step{path, func() error { return setReadOnly(path) }})
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			kept = append(kept, target)
 		}
@@ -96,24 +90,21 @@ func (o *order) protect(list []shown, masks []mask) error {
 		if err != nil {
 			return err
 		}
-		points, err := mountPoints() // they are places of mounts already, perhaps of a server that does not answer
+		mounts, err := listMounts() // they are places of mounts already, perhaps of a server that does not answer
 		if err != nil {
 			return err
 		}
 		for path := range foldersAbove(kept, top) {
-			if !slices.Contains(points, path) && !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
-				steps = append(steps, step{path, func() error { return setPlace(path) }})
+			if !slices.ContainsFunc(mounts, func(m mounted) bool { return m.point == path }) && !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
+				todo = append(todo, step{path, func() error { return setPlace(path) }})
 			}
 		}
 	}
 	for _, s := range list {
-		steps = append(steps, step{s.path, s.place})
+		todo = append(todo, step{s.path, s.place})
 	}
-	slices.SortStableFunc(steps, func(a, b step) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
-	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return err
-		}
+	if err := todo.inDepth(); err != nil {
+		return err
 	}
 	if len(o.Protect) == 0 {
 		return nil
@@ -122,6 +113,37 @@ func (o *order) protect(list []shown, masks []mask) error {
 		return fmt.Errorf("protect the root folder: %w", err)
 	}
 	return nil
+}
+
+// steps are changes of paths.
+type steps []step
+
+type step struct {
+	path string
+	do   func() error
+}
+
+// inDepth does what concerns a path before what concerns a path below it.
+func (l steps) inDepth() error {
+	slices.SortStableFunc(l, func(a, b step) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+	for _, s := range l {
+		if err := s.do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover hides, and shows what lies below what is hidden: the nearest decides, and where both are said of a path it is shown.
+func cover(masks []mask, below []shown) error {
+	var todo steps
+	for _, m := range masks {
+		todo = append(todo, step{m.path, m.apply})
+	}
+	for _, s := range below {
+		todo = append(todo, step{s.path, s.place})
+	}
+	return todo.inDepth()
 }
 
 // topFolders are the folders in the root.

@@ -38,7 +38,7 @@ func denied() []deniedCalls {
 		{unix.CAP_SYS_TTY_CONFIG, []string{"vhangup"}},
 		{-1, []string{
 			"swapon", "swapoff", "nfsservctl", "add_key", "request_key", "keyctl", "userfaultfd", "modify_ldt", "uselib", "ustat", "sysfs",
-			"_sysctl", "io_uring_setup", "io_uring_enter", "io_uring_register", "get_kernel_syms", "query_module", "vm86", "vm86old",
+			"_sysctl", "io_setup", "io_uring_setup", "io_uring_enter", "io_uring_register", "get_kernel_syms", "query_module", "vm86", "vm86old",
 		}},
 	}
 }
@@ -52,7 +52,7 @@ func families() []uint64 {
 	return []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_PACKET}
 }
 
-// deniedUses are calls that only some uses of are denied: new namespaces, sockets of rare families, and those with which one process of root throttles another, which needs no capability.
+// deniedUses are calls that only some uses of are denied: new namespaces, children of the supervisor's, sockets of rare families, and those with which one process of root throttles another, which needs no capability.
 // A process that names itself passes 0.
 func deniedUses(granted capSet) []seccomp.NameWithConditions {
 	use := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
@@ -61,7 +61,8 @@ func deniedUses(granted capSet) []seccomp.NameWithConditions {
 	given := func(argument uint32) seccomp.Condition {
 		return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: 0}
 	}
-	var out []seccomp.NameWithConditions
+	// A child of the supervisor's that it knows nothing of would stay a zombie for as long as it runs.
+	out := []seccomp.NameWithConditions{use("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_PARENT})}
 	if !granted.has(unix.CAP_NET_ADMIN) {
 		var others []seccomp.Condition
 		for _, family := range families() {

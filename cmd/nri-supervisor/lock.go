@@ -129,6 +129,8 @@ func lockFolders(spec policy.SupervisorSpec, warn func(error)) (turn func() erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("run directory: %w", err)
 	}
+	// A folder that a plugin's profile hides must be there when the plugin starts, which may be before the runtime's first start since boot. What cannot be made is none of the plugins' to reach.
+	_ = os.Mkdir(filepath.Dir(spec.Runtime.Socket), 0o711) //nolint:gosec // what the runtime itself gives such folders
 	own := []fs.FileInfo{run}
 	var kept *folderLock
 	if info, err := os.Stat(spec.StateDir); err != nil || !os.SameFile(run, info) {

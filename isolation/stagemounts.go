@@ -1,0 +1,104 @@
+package isolation
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounted is a mount of this namespace.
+type mounted struct {
+	device string // of its file system
+	root   string // what of the file system is mounted
+	point  string // where
+	kind   string
+}
+
+// listMounts are the mounts of this namespace; those at one place in the order in which they cover each other.
+func listMounts() ([]mounted, error) {
+	list, err := readFileAndClose("/proc/self/mountinfo", parseMounts)
+	if err != nil {
+		return nil, fmt.Errorf("list mounts: %w", err)
+	}
+	return list, nil
+}
+
+// parseMounts reads proc_pid_mountinfo(5).
+func parseMounts(lines *bufio.Scanner) []mounted {
+	var out []mounted
+	for lines.Scan() {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		words, kind := strings.Fields(before), strings.Fields(after)
+		if ok && len(words) > 4 && len(kind) > 0 {
+			out = append(out, mounted{device: words[2], root: unescapeMount(words[3]), point: unescapeMount(words[4]), kind: kind[0]})
+		}
+	}
+	return out
+}
+
+// elsewhere are the other places at which what the mask hides can be reached: a folder can be mounted again, as for the volume of a pod.
+func (m mask) elsewhere(mounts []mounted) []string {
+	var own mounted
+	for _, o := range mounts {
+		if within(m.path, o.point) && len(o.point) >= len(own.point) {
+			own = o
+		}
+	}
+	inside := filepath.Join(own.root, strings.TrimPrefix(m.path, own.point)) // its path in the file system
+	hidden, err := os.Lstat(m.path)
+	if own.point == "" || err != nil {
+		return nil
+	}
+	var out []string
+	for _, o := range mounts {
+		if o.device != own.device || o.point == own.point {
+			continue
+		}
+		switch {
+		case within(inside, o.root):
+			path := filepath.Join(o.point, strings.TrimPrefix(inside, o.root))
+			if info, err := os.Lstat(path); err == nil && os.SameFile(info, hidden) && path != m.path {
+				out = append(out, path)
+			}
+		case within(o.root, inside): // a part of it
+			out = append(out, o.point)
+		}
+	}
+	return out
+}
+
+// kernelFiles are the file systems by which the kernel, or everybody's cgroups, are changed.
+func kernelFiles() []string {
+	return []string{
+		"proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "selinuxfs", "smackfs", "bpf", "configfs", "efivarfs", "pstore", "resctrl", "fusectl", "binfmt_misc",
+		"nfsd", "rpc_pipefs",
+	}
+}
+
+// closeKernel makes the kernel's own files read only wherever they are mounted, and takes away the host's message queues, which can be emptied by reading.
+func closeKernel(mounts []mounted) error {
+	top := map[string]mounted{}
+	for _, m := range mounts {
+		top[m.point] = m
+	}
+	for _, m := range top {
+		var err error
+		switch {
+		case m.kind == "mqueue":
+			err = unix.Unmount(m.point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		case slices.Contains(kernelFiles(), m.kind):
+			err = unix.MountSetattr(unix.AT_FDCWD, m.point, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		}
+		// It may lie below what is taken out or hidden already.
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("protect %q: %w", m.point, err)
+		}
+	}
+	return nil
+}
