@@ -263,41 +263,6 @@ func tryFds(string) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
-// tryFill writes that many MiB into a folder.
-func tryFill(arg string) (string, error) {
-	dir, size, _ := strings.Cut(arg, "@")
-	n, err := strconv.Atoi(size)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, "fill")
-	if err != nil {
-		return "", err
-	}
-	block := make([]byte, 1<<20)
-	for range n {
-		if _, err = f.Write(block); err != nil {
-			break
-		}
-	}
-	return "", errors.Join(err, f.Close())
-}
-
-// tryMany makes that many empty files in a folder.
-func tryMany(arg string) (string, error) {
-	dir, count, _ := strings.Cut(arg, "@")
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return "", err
-	}
-	for i := range n {
-		if err := unix.Mknod(fmt.Sprintf("%s/many-%d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
-			return "", err
-		}
-	}
-	return "", nil
-}
-
 func tryList(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -387,56 +352,4 @@ func tryFlood(kind string) (string, error) {
 
 func tryCloseOutput(string) (string, error) {
 	return "", errors.Join(os.Stdout.Close(), os.Stderr.Close())
-}
-
-// tryThrottle changes how much of the machine another process gets, to what it gets anyway.
-func tryThrottle(arg string) (string, error) {
-	how, victim, _ := strings.Cut(arg, "@")
-	return "", onProcess(victim, func(pid int) error {
-		switch how {
-		case "files":
-			var lim unix.Rlimit
-			if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &lim); err != nil {
-				return fmt.Errorf("not even read: %w", err)
-			}
-			return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &lim, nil)
-		case "priority":
-			return keepPriority(unix.PRIO_PROCESS, pid)
-		case "group's priority": // of its own group or nobody's: that of the test's own would slow the test
-			if group, err := unix.Getpgid(pid); err != nil || pid != 0 && group != pid {
-				return fmt.Errorf("process %d leads no group: %w", pid, err)
-			}
-			return keepPriority(unix.PRIO_PGRP, pid)
-		case "group's io":
-			const group, idle = 2, 3 << 13 // IOPRIO_WHO_PGRP, IOPRIO_CLASS_IDLE: ioprio_set(2)
-			if _, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, group, uintptr(pid), idle); errno != 0 {
-				return errno
-			}
-			return nil
-		case "processors":
-			var set unix.CPUSet
-			return errors.Join(unix.SchedGetaffinity(pid, &set), unix.SchedSetaffinity(pid, &set))
-		case "scheduler":
-			attr, err := unix.SchedGetAttr(pid, 0)
-			return errors.Join(err, unix.SchedSetAttr(pid, attr, 0))
-		case "io":
-			const process, idle = 1, 3 << 13 // IOPRIO_WHO_PROCESS, IOPRIO_CLASS_IDLE: ioprio_set(2)
-			if _, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, process, uintptr(pid), idle); errno != 0 {
-				return errno
-			}
-			return nil
-		default:
-			return errors.New("no such way: " + how)
-		}
-	})
-}
-
-// keepPriority sets the priority that there is.
-func keepPriority(which, who int) error {
-	const most = 20 // the kernel counts down from it, getpriority(2) "C library/kernel differences"
-	n, err := unix.Getpriority(which, who)
-	if err != nil {
-		return fmt.Errorf("not even read: %w", err)
-	}
-	return unix.Setpriority(which, who, most-n)
 }

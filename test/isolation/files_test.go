@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +18,41 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
+
+// tryFill writes that many MiB into a folder.
+func tryFill(arg string) (string, error) {
+	dir, size, _ := strings.Cut(arg, "@")
+	n, err := strconv.Atoi(size)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, "fill")
+	if err != nil {
+		return "", err
+	}
+	block := make([]byte, 1<<20)
+	for range n {
+		if _, err = f.Write(block); err != nil {
+			break
+		}
+	}
+	return "", errors.Join(err, f.Close())
+}
+
+// tryMany makes that many empty files in a folder.
+func tryMany(arg string) (string, error) {
+	dir, count, _ := strings.Cut(arg, "@")
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return "", err
+	}
+	for i := range n {
+		if err := unix.Mknod(fmt.Sprintf("%s/many-%d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
 
 // mounted mounts a file system in memory for the time of the test. What is mounted below it reaches other mount namespaces, as systemd has it.
 func mounted(t *testing.T, dir, options string) {
