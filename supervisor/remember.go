@@ -132,7 +132,19 @@ func (p *plan) pinsOf(r state.Record) []store.Pin {
 			out = append(out, store.Pin{Plugin: pin.Plugin, Selected: !pin.Failed, MatchErr: pin.Failed})
 		}
 	}
+	if r.Unexplained == reasonStateLost {
+		return recomputed(out)
+	}
 	return out
+}
+
+// recomputed marks decisions that were taken again because nobody knows the first ones.
+func recomputed(pins []store.Pin) []store.Pin {
+	pins = slices.Clone(pins)
+	for i := range pins {
+		pins[i].Recomputed = true
+	}
+	return pins
 }
 
 func recordPins(pins []store.Pin) []state.Pin {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -173,6 +174,13 @@ func TestAfterALossOfTheStateNothingIsClaimedOfContainers(t *testing.T) {
 					if want := map[string]string{"a": "state_lost", "b": "supervisor_down"}[m.ContainerID]; m.Reason != want {
 						t.Errorf("container %s is listed with reason %q, want %q", m.ContainerID, m.Reason, want)
 					}
+				}
+				list, err := f.s.Explain(t.Context(), "default", x.GetName(), "c-a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, e := explained(t, list, "a", "p"); !strings.Contains(e.Note, "the decision was lost and taken again") {
+					t.Errorf("explain says of the decision: %q", e.Note)
 				}
 				said := func() []Event { return f.events(func(e Event) bool { _, ok := e.(StateProblem); return ok }) }
 				if len(ctrs) == 1 {

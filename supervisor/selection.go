@@ -50,6 +50,9 @@ func (s *Supervisor) selectUnpinned(pods []*api.PodSandbox, ctrs []*api.Containe
 		}
 		if _, pinned := s.store.Pins(ref); !pinned {
 			s.selectContainer(ref, p, known)
+			if pins, _ := s.store.Pins(ref); s.history.why(ref) == reasonStateLost {
+				s.store.SetPins(ref, recomputed(pins))
+			}
 			s.history.decided(s, ref)
 		}
 	}
