@@ -176,7 +176,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 
 func showBreaker(v supervisor.BreakerView, now time.Time) string {
 	if text, ok := strings.CutPrefix(breakerText(v, now), "breaker "); ok {
-		return text
+		return strings.Replace(text, "("+v.Cause+")", "("+v.Cause+": "+statuspage.CauseText(v.Cause)+")", 1)
 	}
 	if v.Since.IsZero() {
 		return v.State
