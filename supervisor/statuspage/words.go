@@ -17,7 +17,7 @@ func CauseText(cause string) string {
 		breaker.CauseProbe:               "a trial call failed",
 		breaker.CauseProbeExpired:        "a trial call never ended",
 		breaker.CauseTimer:               "the open time is over",
-		breaker.CauseStarted:             "a new process is there",
+		breaker.CauseStarted:             "it was started or told the state anew",
 		breaker.CauseManual:              "an operator did it",
 	} {
 		if c.String() == cause {
