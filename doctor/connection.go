@@ -72,8 +72,8 @@ func (e *examination) service() string {
 	case l.Bypass:
 		e.add(Finding{Result: Warning, What: "a bypass is on: no plugin is called", Mend: "nri-supervisor bypass --off"})
 	}
-	if n := len(l.Out); n > 0 && l.Connected && !l.Bypass {
-		e.add(Finding{Result: Warning, What: fmt.Sprintf("%d plugins are not in service: %s", n, strings.Join(l.Out, ", ")), Mend: "nri-supervisor status says why, and whom to ask"})
+	if l.serves() {
+		e.outages()
 	}
 	return strings.TrimSpace("registered with " + l.Runtime + " " + l.Version)
 }

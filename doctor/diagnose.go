@@ -40,8 +40,10 @@ type Live struct {
 	RequestTimeout time.Duration
 	// Disabled are the plugins that an operator has switched off.
 	Disabled []string
-	// Out are the plugins that are not in service and that no operator has switched off.
-	Out []string
+	// Out are the plugins that are not in service, of those that an operator has switched off only the ones for whose sake containers are refused meanwhile.
+	Out []Outage
+	// Refusals are the containers that were refused lately because a plugin's work was missing.
+	Refusals []Refusal
 	// Bypass says that no plugin is called for now.
 	Bypass bool
 }

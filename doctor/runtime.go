@@ -174,6 +174,9 @@ func (e *examination) required() string {
 			})
 		}
 	}
+	if e.Live.serves() {
+		e.requiredNow()
+	}
 	for _, c := range e.runtimes {
 		for _, name := range c.required.value {
 			if slices.ContainsFunc(e.plugins, func(p *policy.Plugin) bool { return name == p.Name || name == p.Index+"-"+p.Name }) {

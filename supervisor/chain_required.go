@@ -11,8 +11,8 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
-// reasonRequired is why a creation is refused that a required plugin never had a part in.
-const reasonRequired = "required"
+// ReasonRequired is why a creation is refused that a required plugin never had a part in.
+const ReasonRequired = "required"
 
 // requirements returns what requires each of the plugins that must succeed for the container, by plugin. The error is why it cannot be created whatever they do. Only a success counts: not a
 // plugin that was merely asked, not one that opted out.
@@ -77,17 +77,17 @@ func (s *Supervisor) unmet(o store.Observed, u unmetRequirement) error {
 	team, owner := "", ""
 	if h := s.plan().byName[u.plugin]; h != nil {
 		team, owner = h.policy().Team, h.owner()
-		h.met.fallback(actionFail, reasonRequired)
-		h.refusals.add(reasonRequired)
+		h.met.fallback(actionFail, ReasonRequired)
+		h.refusals.add(ReasonRequired)
 	} else {
 		s.metrics.unmet()
-		s.unhosted.Add(1)
+		s.unhosted.add(ReasonRequired)
 	}
 	plugin, why := oneLine(u.plugin), oneLine(u.why)
 	s.emit(Unmet{Plugin: plugin, Team: team, Namespace: name.namespace, Pod: name.pod, Container: name.container, By: u.by, Why: why})
 	s.journal.Publish(journal.Decision{
 		Time: time.Now(), Kind: journal.KindEvent, Event: api.Event_CREATE_CONTAINER.PrettyName(), Object: object(o.Ref, o.Pod, name), Plugin: plugin, Team: team,
-		Match: u.match, NotMatched: u.part, Reason: reasonRequired, Action: journal.ActionFailed, Detail: why,
+		Match: u.match, NotMatched: u.part, Reason: ReasonRequired, Action: journal.ActionFailed, Detail: why,
 	})
 	if plugin == "" {
 		return fmt.Errorf("nri-supervisor: %s", why)

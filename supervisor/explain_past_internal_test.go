@@ -76,7 +76,7 @@ func TestExplainDoesNotSayOfARequiredPluginThatWasNotSelectedThatItWas(t *testin
 	}
 	for from, list := range map[string][]Explanation{"live": live, "audit": past} {
 		_, e := explained(t, list, "wants", "elsewhere")
-		if e.Match != journal.MatchNot || e.Part != "podSelector" || len(e.Decisions) != 1 || e.Decisions[0].Reason != reasonRequired || !strings.Contains(e.Decisions[0].Detail, "does not select") {
+		if e.Match != journal.MatchNot || e.Part != "podSelector" || len(e.Decisions) != 1 || e.Decisions[0].Reason != ReasonRequired || !strings.Contains(e.Decisions[0].Detail, "does not select") {
 			t.Errorf("%s: %+v", from, e)
 		}
 		if _, e := explained(t, list, "after", "left"); e.Match != journal.MatchOptedOut || e.Decisions[0].Detail != "it is not interested in this pod" {

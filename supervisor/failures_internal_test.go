@@ -103,11 +103,11 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 		if p.Name == "strict" {
 			want = 1
 		}
-		if p.Refused != want || want == 1 && (len(p.RefusedBy) != 1 || p.RefusedBy[0] != ReasonSum{"error", 1} || p.RefusedAt.IsZero()) {
+		if p.Refused != want || want == 1 && (len(p.RefusedBy) != 1 || p.RefusedBy[0] != ReasonSum{"error", 1, p.RefusedAt} || p.RefusedAt.IsZero()) {
 			t.Errorf("%s: %d refusals %v, the last at %s", p.Name, p.Refused, p.RefusedBy, p.RefusedAt)
 		}
 	}
-	if st.Refused != 2 || st.RefusedUnhosted != 1 {
+	if st.Refused != 2 || st.RefusedUnhosted != 1 || st.RefusedUnhostedAt.IsZero() {
 		t.Errorf("%d refusals in all, %d of them for what is not hosted", st.Refused, st.RefusedUnhosted)
 	}
 }

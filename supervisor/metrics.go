@@ -129,7 +129,7 @@ func (m *metrics) invalid(p policy.InvalidPlugin) {
 
 // unmet counts a container that was refused for the sake of a required plugin that is not hosted. Its name may come from an annotation, so it is no label: the values are [OtherSeries].
 func (m *metrics) unmet() {
-	m.counters["fallbacks_total"].WithLabelValues(OtherSeries, OtherSeries, actionFail, reasonRequired).Inc()
+	m.counters["fallbacks_total"].WithLabelValues(OtherSeries, OtherSeries, actionFail, ReasonRequired).Inc()
 }
 
 // setState shows the state of a plugin; "" is none of them.

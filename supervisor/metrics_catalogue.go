@@ -121,7 +121,7 @@ func missedReasons() []string {
 
 // OutcomeNames returns what a decision of the journal can have as its outcome or its reason.
 func OutcomeNames() []string {
-	return append([]string{breaker.OutcomeSuccess.String(), breaker.OutcomeRejected.String(), reasonRequired}, missedReasons()...)
+	return append([]string{breaker.OutcomeSuccess.String(), breaker.OutcomeRejected.String(), ReasonRequired}, missedReasons()...)
 }
 
 // EventNames returns what a decision of the journal can have as its event: NRI's names.

@@ -45,7 +45,7 @@ func everything(s *Supervisor, h *host) (calls int) {
 	for _, r := range breaker.Reasons() {
 		h.met.refused(r)
 	}
-	h.met.fallback(actionFail, reasonRequired)
+	h.met.fallback(actionFail, ReasonRequired)
 	for i, r := range missedReasons() {
 		h.met.fallback(actionIgnore, r)
 		h.met.fallback(actionFail, r)

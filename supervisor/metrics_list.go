@@ -48,7 +48,7 @@ func callMetrics() []Metric {
 		{Name: "plugin_stale_inputs_total", Unit: "messages", Help: "Timers and messages of something that was over already.", Labels: plugin},
 		{
 			Name: "fallbacks_total", Unit: "events", Help: "Events without a plugin's work, by what was done and why.",
-			Labels: append(owned, closed("action", actionIgnore, actionFail), pooled("reason", append(missedReasons(), reasonRequired)...)),
+			Labels: append(owned, closed("action", actionIgnore, actionFail), pooled("reason", append(missedReasons(), ReasonRequired)...)),
 		},
 		{
 			Name: "containers_missed_total", Unit: "containers", Help: "Containers created without a plugin's work.",

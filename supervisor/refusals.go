@@ -8,8 +8,8 @@ import (
 // refusals counts the requests of the runtime that failed for a plugin's sake. Safe for concurrent use; the zero value is ready.
 type refusals struct {
 	mu sync.Mutex
-	by map[string]int
-	at time.Time
+	by map[string]ReasonSum
+	at time.Time // of the last
 }
 
 // add counts one.
@@ -17,19 +17,19 @@ func (r *refusals) add(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
-		r.by = map[string]int{}
+		r.by = map[string]ReasonSum{}
 	}
-	r.by[reason]++
 	r.at = time.Now()
+	r.by[reason] = ReasonSum{Reason: reason, Count: r.by[reason].Count + 1, At: r.at}
 }
 
 // sum returns how many there were, by reason, and when the last was.
 func (r *refusals) sum() (n int, by []ReasonSum, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for reason, count := range r.by {
-		by = append(by, ReasonSum{Reason: reason, Count: count})
-		n += count
+	for _, sum := range r.by {
+		by = append(by, sum)
+		n += sum.Count
 	}
 	sortReasons(by)
 	return n, by, r.at

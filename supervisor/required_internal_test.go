@@ -118,7 +118,7 @@ func TestPodAnnotationsRequirePlugins(t *testing.T) {
 		})) == 1
 	})
 	for plugin, want := range map[string]float64{"elsewhere": 1, OtherSeries: 3} {
-		if got := f.counted("fallbacks_total", "plugin", plugin, "action", actionFail, "reason", reasonRequired); got != want {
+		if got := f.counted("fallbacks_total", "plugin", plugin, "action", actionFail, "reason", ReasonRequired); got != want {
 			t.Errorf("%v refusals for the sake of %s are counted, want %v", got, plugin, want)
 		}
 	}

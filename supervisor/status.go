@@ -24,9 +24,10 @@ type Status struct {
 	MoreInvalid int `json:"moreInvalid,omitempty"`
 	// Refused counts the requests of the runtime that failed for a plugin's sake since the supervisor was started, RefusedUnhosted those of them that name a plugin which is required and not
 	// hosted, or that have a wrong annotation about required plugins. The kubelet tries again, so one container may count often.
-	Refused         int      `json:"refused"`
-	RefusedUnhosted int      `json:"refusedUnhosted,omitempty"`
-	Warnings        []string `json:"warnings,omitempty"`
+	Refused           int       `json:"refused"`
+	RefusedUnhosted   int       `json:"refusedUnhosted,omitempty"`
+	RefusedUnhostedAt time.Time `json:"refusedUnhostedAt,omitzero"` // the last of them
+	Warnings          []string  `json:"warnings,omitempty"`
 }
 
 // RuntimeStatus is the connection to the runtime.
@@ -81,8 +82,9 @@ type PluginStatus struct {
 
 // ReasonSum counts by reason.
 type ReasonSum struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"`
+	Reason string    `json:"reason"`
+	Count  int       `json:"count"`
+	At     time.Time `json:"at,omitzero"` // the last time; known of refusals only
 }
 
 func sortReasons(list []ReasonSum) {
@@ -166,7 +168,7 @@ func (s *Supervisor) Status() Status {
 		ps.FailsClosed = slices.Contains(now.config.Supervisor.RequiredPlugins, p.Name)
 		out.Plugins = append(out.Plugins, ps)
 	}
-	out.RefusedUnhosted = int(s.unhosted.Load())
+	out.RefusedUnhosted, _, out.RefusedUnhostedAt = s.unhosted.sum()
 	out.Refused += out.RefusedUnhosted
 	return out
 }

@@ -95,7 +95,7 @@ type Supervisor struct {
 	syncs       sync.Mutex   // held while the state of a runtime is taken in
 	untold      []farewell   // under syncs: what vanished in sessions that ended before the plugins were told
 	beginning   sync.Map     // store.Ref of pods whose RunPodSandbox is under way
-	unhosted    atomic.Int64 // requests that failed for a required plugin that is not hosted
+	unhosted    refusals     // requests that failed for a required plugin that is not hosted
 	bypassUntil atomic.Int64 // unix nanoseconds; 0 = not bypassed
 	bypassTimer *time.Timer
 	stopCtx     context.Context //nolint:containedctx // the bound of the shutdown, set once by New and cancelled by Run

@@ -21,6 +21,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
 // askLimit bounds, unless a flag says otherwise, the question to the running supervisor: node-problem-detector gives a plugin five seconds by default.
@@ -221,11 +222,31 @@ func (q question) ask(ctx context.Context, socket string) doctor.Live {
 	for _, p := range st.Plugins {
 		if disabled(p) {
 			l.Disabled = append(l.Disabled, p.Name)
-		} else if !inService(p) && p.Breaker.State != breaker.StateForcedOpen.String() && p.Name != "" {
-			l.Out = append(l.Out, p.Name)
+		}
+		if off := disabled(p) || p.Breaker.State == breaker.StateForcedOpen.String(); !inService(p) && p.Name != "" && (!off || p.FailsClosed) {
+			l.Out = append(l.Out, doctor.Outage{Plugin: p.Name, State: notServing(p), FailsClosed: p.FailsClosed})
+		}
+		for _, r := range p.RefusedBy {
+			if ago := time.Since(r.At); ago < lately && r.Reason != breaker.OutcomeRejected.String() { // to refuse on purpose is a plugin's work
+				l.Refusals = append(l.Refusals, doctor.Refusal{Plugin: p.Name, Reason: r.Reason, Count: r.Count, Ago: ago})
+			}
 		}
 	}
+	if ago := time.Since(st.RefusedUnhostedAt); ago < lately {
+		l.Refusals = append(l.Refusals, doctor.Refusal{Reason: supervisor.ReasonRequired, Count: st.RefusedUnhosted, Ago: ago})
+	}
 	return l
+}
+
+// lately is how long a refusal counts as trouble of now: twice the kubelet's longest wait before it tries a container again, five minutes.
+const lately = 10 * time.Minute
+
+// notServing is what a plugin is instead of being in service.
+func notServing(p supervisor.PluginStatus) string {
+	if p.State == plugin.Ready.String() {
+		return "breaker " + p.Breaker.State
+	}
+	return p.State
 }
 
 // writeReport is the report for people.

@@ -53,6 +53,15 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 		"etc/nri-supervisor/plugins.d/slow.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: slow}\n" +
 			"spec: {team: ml, index: \"20\", exec: {path: /bin/true}, selector: {}, timeouts: {default: 3s}, overdueAfter: 40s}\n",
 	}
+	down, refused, longAgo := wellBehaved(now), wellBehaved(now), wellBehaved(now)
+	down.Plugins[0].State, down.Plugins[0].FailsClosed = "crash_loop", true
+	refused.RefusedUnhosted, refused.RefusedUnhostedAt = 7, now
+	longAgo.RefusedUnhosted, longAgo.RefusedUnhostedAt = 7, now.Add(-2*lately)
+	required := map[string]string{
+		"etc/nri-supervisor/config.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {fileTrust: \"off\", pluginDirs: [plugins.d], teams: {ml: {}}, requiredPlugins: [gpu-env]}\n",
+		"etc/nri-supervisor/plugins.d/gpu-env.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: gpu-env}\n" +
+			"spec: {team: ml, index: \"20\", exec: {path: /bin/true}, selector: {}}\n",
+	}
 	for _, c := range []struct {
 		name   string
 		status supervisor.Status
@@ -63,6 +72,9 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 		{"all well", wellBehaved(now), nil, 0, []string{"ok       service      registered with containerd v2.4.2\n", "ok       nri          on: the runtime talks to us\n"}},
 		{"a warning", wellBehaved(now), off, 0, []string{"1 warning (nri)", "    where: /etc/containerd/config.toml:2\n", "    value: disable = true\n"}},
 		{"a timeout", wellBehaved(now), slow, 1, []string{"1 problem (timeouts)", "plugin slow: the timeout of 3s", "as the runtime says"}},
+		{"a required plugin in a crash loop", down, required, 1, []string{"1 problem (required)", "the required plugin gpu-env is not in service", "plugin show gpu-env says why"}},
+		{"a required plugin that is not hosted", refused, nil, 1, []string{"1 problem (required)", "containers are refused that require a plugin", "value: required 7\n"}},
+		{"one that was refused long ago", longAgo, nil, 0, []string{"ok       required"}},
 		{"not connected", lost, off, 1, []string{"problem  service", "connection refused", "problem  nri"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
