@@ -209,6 +209,8 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	syscall.ForkLock.RLock() // a process that another test forks meanwhile would hold the file open for writing, and it could not be executed
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(to, data, 0o700); err != nil {
 		t.Fatal(err)
 	}
