@@ -160,6 +160,7 @@ func (i *fakeInc) Stop(context.Context) {
 	}
 	i.end("stopped", "exit code 0")
 }
+
 func (i *fakeInc) Kill(why string) {
 	if why == "hung" || why == "health" { // as cmd/nri-supervisor/launcher.go maps it
 		i.end(why, `signal "killed" after 1s (`+why+`)`)

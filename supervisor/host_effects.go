@@ -201,14 +201,13 @@ func (h *host) answer(e plugin.Answer) {
 
 // detail says more about an outcome of the call; empty: there is nothing to say.
 func (c *call) detail(o breaker.Outcome) string {
-	switch {
-	case o == breaker.OutcomeTimeout || o == breaker.OutcomeBudget:
+	if o == breaker.OutcomeTimeout || o == breaker.OutcomeBudget {
 		return "no answer in " + c.limit.Round(time.Millisecond).String()
-	case o == c.result.outcome:
-		return c.result.detail
-	default:
-		return ""
 	}
+	if o == c.result.outcome {
+		return c.result.detail
+	}
+	return ""
 }
 
 // back: the call no longer runs in the plugin.

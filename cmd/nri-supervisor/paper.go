@@ -40,7 +40,7 @@ func widthOf(w io.Writer) int {
 	if !ok || !terminal(w) {
 		return 0
 	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) //nolint:gosec // a descriptor is a small number
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || int(size.Col) < leastWidth {
 		return usualWidth
 	}
