@@ -121,7 +121,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		v.changes(parts, true)
 		v.takeBack(parts)
 		s.forgetContainer(o.Ref)
-		v.turnOver(parts)
+		v.turnOver(parts) //nolint:contextcheck // what it may start on the way outlives the event
 		return nil, nil, err
 	}
 	v.unanswered(ctx, parts)
@@ -131,7 +131,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 	}
 	missed := v.record(parts)
 	s.store.SetCreated(o.Ref)
-	v.turnOver(parts)
+	v.turnOver(parts) //nolint:contextcheck // what it may start on the way outlives the event
 	adjust := rpl.GetAdjust()
 	if missed != "" && s.plan().config.Supervisor.AnnotateMissed {
 		if adjust == nil {

@@ -43,7 +43,7 @@ func (h *host) deliver(ctx context.Context, d delivery, share, most time.Duratio
 		h.met.refused(breaker.ReasonBudget)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
 	}
-	if !h.deal(message{in: plugin.Call{Request: c.req}, call: c}) {
+	if !h.deal(message{in: plugin.Call{Request: c.req}, call: c}) { //nolint:contextcheck // what it may start on the way outlives the event
 		h.met.refused(breaker.ReasonNotReady)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonNotReady}}
 	}

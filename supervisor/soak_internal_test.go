@@ -61,7 +61,7 @@ func TestALongLifeTakesNoMoreMemoryThanAShortOne(t *testing.T) { //nolint:parall
 	before := f.heap()
 	const more = 2000
 	live(more)
-	grown := int64(f.heap()) - int64(before) //nolint:gosec // sizes of a heap
+	grown := int64(f.heap()) - int64(before)
 	t.Logf("%d bytes more after %d more pods, of %d", grown, more, before)
 	if limit := int64(256 * more); grown > limit {
 		t.Errorf("the heap has grown by %d bytes in %d lives of pods, want at most %d", grown, more, limit)

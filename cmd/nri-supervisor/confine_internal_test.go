@@ -14,7 +14,7 @@ import (
 // otherValues are what a leaf of a manifest could be instead.
 func otherValues(path string, v reflect.Value) []reflect.Value {
 	words := func(w string) reflect.Value { return reflect.ValueOf([]string{w}) }
-	if all, ok := v.Interface().(interface{ Values() []string }); ok && v.Kind() == reflect.String {
+	if all, ok := reflect.TypeAssert[interface{ Values() []string }](v); ok && v.Kind() == reflect.String {
 		var out []reflect.Value
 		for _, s := range all.Values() {
 			out = append(out, reflect.ValueOf(s).Convert(v.Type()))
@@ -49,7 +49,7 @@ func otherValues(path string, v reflect.Value) []reflect.Value {
 
 // eachOther calls visit with the plugin once for each other value of each leaf below v, and undoes it afterwards.
 func eachOther(path string, v reflect.Value, visit func(path string)) {
-	_, quantity := v.Interface().(*resource.Quantity)
+	_, quantity := reflect.TypeAssert[*resource.Quantity](v)
 	switch {
 	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && !quantity:
 		was := v.Interface()
@@ -113,9 +113,9 @@ func TestAPluginIsConfinedAnewWheneverSomethingOfItsConfinementChanges(t *testin
 			}
 		}
 	}
-	for i := range reflect.TypeFor[isolation.Confinement]().NumField() {
-		if name := reflect.TypeFor[isolation.Confinement]().Field(i).Name; !seen[name] {
-			t.Errorf("nothing that was tried changes %s of the confinement: add what does", name)
+	for f := range reflect.TypeFor[isolation.Confinement]().Fields() {
+		if !seen[f.Name] {
+			t.Errorf("nothing that was tried changes %s of the confinement: add what does", f.Name)
 		}
 	}
 }
