@@ -274,6 +274,9 @@ func (v *visit) conflict(parts []*part, d merge.Dropped) error {
 			p.h.met.conflict(ev.With[i], ev.WithTeams[i], f.Field.String())
 		}
 	}
+	for i, name := range ev.With {
+		p.h.rivals.add(name, ev.WithTeams[i], ev.Fields)
+	}
 	v.sup.emit(ev)
 	return v.drop(p, verdict{
 		dropped: v.sup.conflictFields(d.Fields, v.ref.Container), with: ev.With, withTeams: ev.WithTeams,

@@ -34,6 +34,7 @@ type host struct {
 	latency    latency // of its calls, for the status page
 	failures   failures
 	refusals   refusals
+	rivals     rivals
 	// settled is closed when the plugin has registered for the first time, or cannot: what waits for the first dial waits for it.
 	settled     chan struct{}
 	settledOnce sync.Once

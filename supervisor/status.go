@@ -55,19 +55,23 @@ type ConfigStatus struct {
 
 // PluginStatus is one plugin.
 type PluginStatus struct {
-	Name         string       `json:"name"`
-	Team         string       `json:"team"`
-	Contact      string       `json:"contact,omitempty"`
-	Index        string       `json:"index"`
-	State        string       `json:"state"`
-	PID          int          `json:"pid,omitempty"`
-	Since        time.Time    `json:"since"`
-	Restarts     int          `json:"restarts"`
-	Identity     *Identity    `json:"identity,omitempty"`
-	Breaker      BreakerView  `json:"breaker"`
-	Missed       int          `json:"missed"`
-	MissedBy     []ReasonSum  `json:"missedBy,omitempty"` // by reason
-	Refused      int          `json:"refused"`            // requests that failed for its sake since the supervisor was started
+	Name     string      `json:"name"`
+	Team     string      `json:"team"`
+	Contact  string      `json:"contact,omitempty"`
+	Index    string      `json:"index"`
+	State    string      `json:"state"`
+	PID      int         `json:"pid,omitempty"`
+	Since    time.Time   `json:"since"`
+	Restarts int         `json:"restarts"`
+	Identity *Identity   `json:"identity,omitempty"`
+	Breaker  BreakerView `json:"breaker"`
+	Missed   int         `json:"missed"`
+	MissedBy []ReasonSum `json:"missedBy,omitempty"` // by reason
+	// MissedInService are those of MissedBy that it missed since it is in service, and not because it was not asked then; nil for a plugin that is not in service.
+	MissedInService []ReasonSum `json:"missedInService,omitempty"`
+	// Conflicts are the plugins for whose sake its replies were dropped since the supervisor was started.
+	Conflicts    []Rival      `json:"conflicts,omitempty"`
+	Refused      int          `json:"refused"` // requests that failed for its sake since the supervisor was started
 	RefusedBy    []ReasonSum  `json:"refusedBy,omitempty"`
 	RefusedAt    time.Time    `json:"refusedAt,omitzero"` // the last of them
 	LaneSeconds  float64      `json:"laneSeconds"`
@@ -161,6 +165,7 @@ func (s *Supervisor) Status() Status {
 		out.Refused += ps.Refused
 		out.Plugins = append(out.Plugins, ps)
 	}
+	s.missedInService(out.Plugins)
 	invalid, more := listed(now.invalid())
 	out.MoreInvalid = more
 	for _, p := range invalid {
@@ -186,6 +191,7 @@ func (h *host) status() PluginStatus {
 		ps.Breaker.Cause = g.Cause.String()
 	}
 	ps.Refused, ps.RefusedBy, ps.RefusedAt = h.refusals.sum()
+	ps.Conflicts = h.rivals.all()
 	ps.Breaker.WaitsFor, ps.Breaker.Opening = waitsFor(g, v.inPlace), h.failures.latest()
 	if !g.OpenUntil.IsZero() {
 		ps.Breaker.OpenUntil = &g.OpenUntil

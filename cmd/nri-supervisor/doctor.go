@@ -22,6 +22,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 // askLimit bounds, unless a flag says otherwise, the question to the running supervisor: node-problem-detector gives a plugin five seconds by default.
@@ -227,19 +228,16 @@ func (q question) ask(ctx context.Context, socket string) doctor.Live {
 			l.Out = append(l.Out, doctor.Outage{Plugin: p.Name, State: notServing(p), FailsClosed: p.FailsClosed})
 		}
 		for _, r := range p.RefusedBy {
-			if ago := time.Since(r.At); ago < lately && r.Reason != breaker.OutcomeRejected.String() { // to refuse on purpose is a plugin's work
+			if ago := time.Since(r.At); ago < statuspage.Lately && r.Reason != breaker.OutcomeRejected.String() { // to refuse on purpose is a plugin's work
 				l.Refusals = append(l.Refusals, doctor.Refusal{Plugin: p.Name, Reason: r.Reason, Count: r.Count, Ago: ago})
 			}
 		}
 	}
-	if ago := time.Since(st.RefusedUnhostedAt); ago < lately {
+	if ago := time.Since(st.RefusedUnhostedAt); ago < statuspage.Lately {
 		l.Refusals = append(l.Refusals, doctor.Refusal{Reason: supervisor.ReasonRequired, Count: st.RefusedUnhosted, Ago: ago})
 	}
 	return l
 }
-
-// lately is how long a refusal counts as trouble of now: twice the kubelet's longest wait before it tries a container again, five minutes.
-const lately = 10 * time.Minute
 
 // notServing is what a plugin is instead of being in service.
 func notServing(p supervisor.PluginStatus) string {

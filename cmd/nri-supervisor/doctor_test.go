@@ -56,7 +56,7 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 	down, refused, longAgo := wellBehaved(now), wellBehaved(now), wellBehaved(now)
 	down.Plugins[0].State, down.Plugins[0].FailsClosed = "crash_loop", true
 	refused.RefusedUnhosted, refused.RefusedUnhostedAt = 7, now
-	longAgo.RefusedUnhosted, longAgo.RefusedUnhostedAt = 7, now.Add(-2*lately)
+	longAgo.RefusedUnhosted, longAgo.RefusedUnhostedAt = 7, now.Add(-time.Hour)
 	required := map[string]string{
 		"etc/nri-supervisor/config.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {fileTrust: \"off\", pluginDirs: [plugins.d], teams: {ml: {}}, requiredPlugins: [gpu-env]}\n",
 		"etc/nri-supervisor/plugins.d/gpu-env.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: gpu-env}\n" +

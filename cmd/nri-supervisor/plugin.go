@@ -161,6 +161,9 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 	if p.Missed > 0 {
 		f.line("", "list them: nri-supervisor missed --plugin "+p.Name)
 	}
+	for _, r := range p.Conflicts {
+		f.line("conflicts", fmt.Sprintf("%s with %s of team %s, the last %s over %s", count(r.Count, "time"), r.Plugin, r.Team, ago(now, r.At), strings.Join(r.Fields, ", ")))
+	}
 	f.line("refused", refusals(p, now))
 	if p.Refused > 0 {
 		f.line("", "list them: nri-supervisor events --action failed --plugin "+p.Name)

@@ -63,8 +63,11 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 		f.line("bypass", bypassText(*st.Bypass, now))
 	}
 	missed := 0
-	var out []string
+	var out, look []string
 	for _, p := range st.Plugins {
+		if len(statuspage.LookTexts(p, now)) > 0 {
+			look = append(look, p.Name)
+		}
 		if !inService(p) {
 			out = append(out, firstOf(p.Name, p.ManifestFile))
 		}
@@ -77,6 +80,9 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	text = fmt.Sprintf(text, len(st.Plugins)-len(out), len(st.Plugins)+st.MoreInvalid)
 	if len(out) > 0 {
 		text += "; not: " + strings.Join(out, ", ")
+	}
+	if len(look) > 0 {
+		text += "; needs a look: " + strings.Join(look, ", ")
 	}
 	if st.MoreInvalid > 0 {
 		text += fmt.Sprintf(", and %d more whose manifests cannot be used", st.MoreInvalid)
@@ -166,9 +172,7 @@ func bypassText(until, now time.Time) string {
 }
 
 // inService says whether a plugin does its work now.
-func inService(p supervisor.PluginStatus) bool {
-	return p.State == plugin.Ready.String() && p.Breaker.State == breaker.StateClosed.String()
-}
+func inService(p supervisor.PluginStatus) bool { return p.InService() }
 
 // asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker, or is tried in vain,
 // counts from the opening.
@@ -198,6 +202,9 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 		if n := len(p.Quarantined); n > 0 {
 			notes = append(notes, count(n, "pod")+" quarantined: nri-supervisor plugin show "+p.Name)
 		}
+		if look := statuspage.LookTexts(p, now); len(look) > 0 {
+			notes = append(append(notes, look...), nonEmpty(ask(p))...)
+		}
 		return notes
 	}
 	if p.State == stateInvalid {
@@ -219,10 +226,15 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 			notes = append(notes, count(n, "pod")+" quarantined")
 		}
 	}
-	if p.Contact != "" {
-		notes = append(notes, "ask "+p.Contact)
+	return append(notes, nonEmpty(ask(p))...)
+}
+
+// ask says whom to ask about a plugin; "" where nobody is named.
+func ask(p supervisor.PluginStatus) string {
+	if p.Contact == "" {
+		return ""
 	}
-	return notes
+	return "ask " + p.Contact
 }
 
 // staleText says that what runs is older than the manifest; "" if it is not.

@@ -19,6 +19,8 @@ type Level string
 const (
 	// Broken is a plugin that does not do its work, also one that was switched off if containers are refused then, or a supervisor without a runtime.
 	Broken Level = "broken"
+	// Look is a plugin in service from whose work something is missing all the same, or that requests are refused for what no plugin is in service for.
+	Look Level = "look"
 	// Off is a plugin that an operator switched off.
 	Off Level = "off"
 	// Waiting is a plugin that comes up, or waits for the runtime.
@@ -28,7 +30,7 @@ const (
 )
 
 // rank is the place in the order.
-func (l Level) rank() int { return slices.Index([]Level{Broken, Off, Waiting, Fine}, l) }
+func (l Level) rank() int { return slices.Index([]Level{Broken, Look, Off, Waiting, Fine}, l) }
 
 // Judgement is what there is to say about one plugin.
 type Judgement struct {
@@ -49,13 +51,13 @@ type Judgement struct {
 func judge(o supervisor.Overview) []Judgement {
 	out := make([]Judgement, 0, len(o.Plugins))
 	for _, p := range o.Plugins {
-		out = append(out, judgePlugin(p, o.Runtime.Connected))
+		out = append(out, judgePlugin(p, o.Runtime.Connected, o.Now))
 	}
 	slices.SortStableFunc(out, func(a, b Judgement) int { return cmp.Compare(a.Level.rank(), b.Level.rank()) })
 	return out
 }
 
-func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
+func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judgement {
 	j := Judgement{Plugin: p.Name, Level: Broken, Since: p.Since.UnixMilli(), Try: "nri-supervisor plugin show " + p.Name}
 	tripped := p.Breaker.State == breaker.StateOpen.String() || p.Breaker.State == breaker.StateHalfOpen.String()
 	switch {
@@ -77,6 +79,9 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 		j.Why = "It ended and is about to be started again."
 	case p.State == plugin.Ready.String():
 		j.Level, j.Try = Fine, ""
+		if texts := LookTexts(p, now); len(texts) > 0 {
+			j.Level, j.Why, j.Try = Look, sentence(strings.Join(texts, "; ")), "nri-supervisor plugin show "+p.Name
+		}
 	case !connected && p.State == plugin.Syncing.String():
 		j.Level, j.Why, j.Try = Waiting, "It is there and waits for the runtime.", ""
 	default:
@@ -98,17 +103,26 @@ func judgePlugin(p supervisor.PluginStatus, connected bool) Judgement {
 
 // verdict is the first thing that a person reads.
 func verdict(o supervisor.Overview, judged []Judgement) (Level, string) {
-	var broken, off, waiting []string
+	var broken, look, off, waiting []string
 	for _, j := range judged {
 		switch j.Level {
 		case Broken:
 			broken = append(broken, j.Plugin)
+		case Look:
+			look = append(look, j.Plugin)
 		case Off:
 			off = append(off, j.Plugin)
 		case Waiting:
 			waiting = append(waiting, j.Plugin)
 		case Fine:
 		}
+	}
+	var more string // beside what is worse
+	if len(look) > 0 {
+		more += " Needs a look: " + strings.Join(look, ", ") + "."
+	}
+	if !o.RefusedUnhostedAt.IsZero() && o.Now.Sub(o.RefusedUnhostedAt) < Lately {
+		more += " Containers are refused that require a plugin which is not hosted: nri-supervisor events --action failed names it."
 	}
 	switch {
 	case !o.Runtime.Connected && o.Runtime.Reason == "":
@@ -118,9 +132,13 @@ func verdict(o supervisor.Overview, judged []Judgement) (Level, string) {
 	case o.Bypass != nil:
 		return Off, "Bypassed: no plugin is called until an operator ends it or the time is over."
 	case len(broken) == 1:
-		return Broken, "1 of " + plugins(len(judged)) + " is broken: " + broken[0] + "."
+		return Broken, "1 of " + plugins(len(judged)) + " is broken: " + broken[0] + "." + more
 	case len(broken) > 1:
-		return Broken, fmt.Sprintf("%d of %s are broken: %s.", len(broken), plugins(len(judged)), strings.Join(broken, ", "))
+		return Broken, fmt.Sprintf("%d of %s are broken: %s.", len(broken), plugins(len(judged)), strings.Join(broken, ", ")) + more
+	case more != "" && len(off) > 0:
+		return Look, more[1:] + " Switched off by an operator: " + strings.Join(off, ", ") + "."
+	case more != "":
+		return Look, more[1:]
 	case len(off) > 0:
 		return Off, "Switched off by an operator: " + strings.Join(off, ", ") + "."
 	case len(waiting) > 0:

@@ -2,8 +2,8 @@
 // Reads /status.json once a second and shows it. Whatever comes from plugins, manifests and pods becomes text, never markup.
 
 const byId = (id) => document.getElementById(id);
-const marks = { broken: "✖", off: "■", waiting: "…", fine: "✔" };
-const words = { broken: "broken", off: "switched off", waiting: "coming up", fine: "in service" };
+const marks = { broken: "✖", look: "▲", off: "■", waiting: "…", fine: "✔" };
+const words = { broken: "broken", look: "needs a look", off: "switched off", waiting: "coming up", fine: "in service" };
 
 // make builds an element: its attributes, then its children, which are elements or text.
 function make(name, attributes, ...children) {
@@ -156,7 +156,7 @@ function render() {
   byId("problems-section").hidden = problems.length === 0;
   show("problems", problems.map((p) => make("li", /(^|: )warning: /.test(p) ? {} : { class: "severe" }, p)));
   const plugins = new Map((v.plugins || []).map((p) => [p.name, p]));
-  const trouble = v.judged.filter((j) => j.level === "broken" || j.level === "off");
+  const trouble = v.judged.filter((j) => j.level === "broken" || j.level === "look" || j.level === "off");
   byId("trouble-section").hidden = trouble.length === 0;
   show("trouble", trouble.map((j) => card(plugins.get(j.plugin), j, v, now)));
   const wanted = byId("filter").value.trim().toLowerCase();

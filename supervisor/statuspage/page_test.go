@@ -88,6 +88,7 @@ func TestManyBrowsersCostNoMoreThanOne(t *testing.T) {
 
 func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 	t.Parallel()
+	now := time.Now()
 	with := func(change func(*supervisor.PluginStatus)) supervisor.PluginStatus {
 		p := healthy("p")
 		change(&p)
@@ -113,11 +114,26 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 		{"tripped", with(func(p *supervisor.PluginStatus) { p.Breaker.State = "forced_open" }), statuspage.Off, "An operator tripped its breaker."},
 		{"disabled and required", with(func(p *supervisor.PluginStatus) { p.State, p.FailsClosed = "disabled", true }), statuspage.Broken, "An operator disabled it. Containers that need it are refused."},
 		{"in service and required", with(func(p *supervisor.PluginStatus) { p.FailsClosed = true }), statuspage.Fine, ""},
+		{"in service and in conflict", with(func(p *supervisor.PluginStatus) {
+			p.Missed, p.MissedInService = 12, []supervisor.ReasonSum{{Reason: "conflict", Count: 12}}
+			p.Conflicts = []supervisor.Rival{{Plugin: "q", Team: "t", Count: 12}}
+		}), statuspage.Look, "12 containers run without its work although it is in service: conflict 12 (another plugin had set the same: q)."},
+		{"in service and refusing", with(func(p *supervisor.PluginStatus) {
+			p.Refused, p.RefusedBy = 1, []supervisor.ReasonSum{{Reason: "timeout", Count: 1, At: now.Add(-time.Minute)}, {Reason: "error", Count: 1, At: now.Add(-time.Hour)}}
+		}), statuspage.Look, "Containers were refused for its sake in the last ten minutes: timeout."},
+		{"in service and refusing on purpose", with(func(p *supervisor.PluginStatus) {
+			p.Refused, p.RefusedBy = 1, []supervisor.ReasonSum{{Reason: "rejected", Count: 1, At: now}}
+		}), statuspage.Fine, ""},
+		{"open, with misses from before", with(func(p *supervisor.PluginStatus) {
+			p.Breaker, p.Missed = supervisor.BreakerView{State: "open", Cause: "hung"}, 12
+		}), statuspage.Broken, "Its circuit breaker is open: a call hung, so the process was killed."},
 		{"starting", with(func(p *supervisor.PluginStatus) { p.State = "starting" }), statuspage.Waiting, "It is starting."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := statuspage.NewView(connected(healthy("a"), tt.in), "n1")
+			o := connected(healthy("a"), tt.in)
+			o.Now = now
+			v := statuspage.NewView(o, "n1")
 			for _, j := range v.Judged {
 				if j.Plugin == "p" && (j.Level != tt.level || j.Why != tt.why) {
 					t.Errorf("it is %s: %q; want %s: %q", j.Level, j.Why, tt.level, tt.why)
@@ -177,6 +193,36 @@ func TestEveryStateAndCauseHasASentence(t *testing.T) {
 					t.Errorf("%s, breaker %s by %s: %s, %q", phase, st, c, j.Level, j.Why)
 				}
 			}
+		}
+	}
+}
+
+func TestTheVerdictSaysWhatElseNeedsALook(t *testing.T) {
+	t.Parallel()
+	lost := healthy("lost")
+	lost.MissedInService = []supervisor.ReasonSum{{Reason: "conflict", Count: 1}}
+	down, off := healthy("down"), healthy("off")
+	down.State, off.State = "crash_loop", "disabled"
+	const unhosted = "Containers are refused that require a plugin which is not hosted: nri-supervisor events --action failed names it."
+	for _, tt := range []struct {
+		name    string
+		plugins []supervisor.PluginStatus
+		refused time.Duration // ago; 0: never
+		level   statuspage.Level
+		want    string
+	}{
+		{"one that loses", []supervisor.PluginStatus{healthy("a"), lost}, 0, statuspage.Look, "Needs a look: lost."},
+		{"beside one that is down", []supervisor.PluginStatus{lost, down}, 0, statuspage.Broken, "1 of 2 plugins is broken: down. Needs a look: lost."},
+		{"beside one that is off", []supervisor.PluginStatus{lost, off}, 0, statuspage.Look, "Needs a look: lost. Switched off by an operator: off."},
+		{"refused lately", []supervisor.PluginStatus{healthy("a")}, time.Minute, statuspage.Look, unhosted},
+		{"refused long ago", []supervisor.PluginStatus{healthy("a")}, time.Hour, statuspage.Fine, "The plugin is in service."},
+	} {
+		o := connected(tt.plugins...)
+		if o.Now = time.Now(); tt.refused > 0 {
+			o.RefusedUnhosted, o.RefusedUnhostedAt = 1, o.Now.Add(-tt.refused)
+		}
+		if v := statuspage.NewView(o, "n1"); v.Level != tt.level || v.Verdict != tt.want {
+			t.Errorf("%s: %s, %q; want %s, %q", tt.name, v.Level, v.Verdict, tt.level, tt.want)
 		}
 	}
 }

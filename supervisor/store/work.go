@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 )
 
 // SetWork records what became of a plugin's work on a container's creation, in place of an earlier record for the same plugin. False =
@@ -62,6 +63,17 @@ func (s *Store) MissedCounts() map[MissedKey]int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return maps.Clone(s.missed)
+}
+
+// MissedSince counts the work that is missing from containers that are being created or live, of the plugins in since and from that time on. It costs a pass over all containers.
+func (s *Store) MissedSince(since map[string]time.Time) map[MissedKey]int {
+	out := map[MissedKey]int{}
+	for _, m := range s.collectMissed() {
+		if from, ok := since[m.Plugin]; ok && !m.At.Before(from) {
+			out[MissedKey{Plugin: m.Plugin, Reason: m.Reason}]++
+		}
+	}
+	return out
 }
 
 func (s *Store) collectMissed() []MissedContainer {

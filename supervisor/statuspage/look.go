@@ -1,0 +1,68 @@
+package statuspage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+)
+
+// Lately is for how long a refusal counts as trouble of now: twice the kubelet's longest wait before it tries a container again, which is five minutes.
+const Lately = 10 * time.Minute
+
+// LookTexts say why a plugin that is in service needs a look all the same: containers miss its work, or are refused for its sake. None for a plugin that is fine, or that is not in service.
+func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
+	if !p.InService() {
+		return nil
+	}
+	var out []string
+	if list := p.MissedInService; len(list) > 0 {
+		n, why := 0, make([]string, len(list))
+		texts := reasonTexts()
+		for i, r := range list {
+			n += r.Count
+			why[i] = fmt.Sprintf("%s %d", r.Reason, r.Count)
+			if text := texts[r.Reason]; text != "" {
+				why[i] += " (" + text + conflictText(p, r.Reason) + ")"
+			}
+		}
+		run := "containers run"
+		if n == 1 {
+			run = "container runs"
+		}
+		out = append(out, fmt.Sprintf("%d %s without its work although it is in service: %s", n, run, strings.Join(why, ", ")))
+	}
+	var refused []string
+	for _, r := range p.RefusedBy {
+		if r.Reason != breaker.OutcomeRejected.String() && !r.At.IsZero() && now.Sub(r.At) < Lately { // to refuse on purpose is its work
+			refused = append(refused, r.Reason)
+		}
+	}
+	if len(refused) > 0 {
+		out = append(out, "containers were refused for its sake in the last ten minutes: "+strings.Join(refused, ", "))
+	}
+	return out
+}
+
+// conflictText names the plugins with which p is in conflict; "" for another reason.
+func conflictText(p supervisor.PluginStatus, reason string) string {
+	if reason != breaker.OutcomeConflict.String() || len(p.Conflicts) == 0 {
+		return ""
+	}
+	const shown = 3
+	var names []string
+	for _, r := range p.Conflicts[:min(len(p.Conflicts), shown)] {
+		names = append(names, r.Plugin)
+	}
+	if more := len(p.Conflicts) - shown; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return ": " + strings.Join(names, ", ")
+}
+
+// sentence begins with a capital letter and ends with a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
