@@ -1,6 +1,7 @@
 // Package statuspage is the page at the metrics address: what the supervisor and each plugin do, for a person who looks at it in a browser.
 //
-// Owns: the page (HTML, CSS and JavaScript, embedded, no framework), the JSON that it reads once a second, and the sentences that say what is wrong with a plugin.
+// Owns: the page (HTML, CSS and JavaScript, embedded, no framework), the JSON that it reads once a second, and the sentences that say what is wrong with a plugin, of which the command line
+// uses those about breakers.
 //
 // Does not own: the state itself (supervisor), the listener (cmd), anything that changes something: it is read-only, and answers GET and HEAD only.
 //

@@ -27,8 +27,8 @@ function show(id, children) {
 
 function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
-  if (s < 60) return s + " s";
-  if (s < 3600) return Math.floor(s / 60) + " min";
+  if (s < 60) return s + "\u00a0s";
+  if (s < 3600) return Math.floor(s / 60) + "\u00a0min";
   if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor((s % 3600) / 60) + " min";
   return Math.floor(s / 86400) + " d " + Math.floor((s % 86400) / 3600) + " h";
 }
