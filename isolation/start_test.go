@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -333,6 +334,9 @@ func TestABadSpecOrFileIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 			e := startError(t, err)
 			if e.Phase != tt.phase || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got phase %q, %v; want phase %q, %q", e.Phase, err, tt.phase, tt.want)
+			}
+			if tt.phase == isolation.PhaseExec && !errors.Is(err, syscall.ENOEXEC) {
+				t.Errorf("%v does not tell a caller what the kernel said to the child", err)
 			}
 			if !e.Exit.Started.IsZero() {
 				t.Error("it was executed")
