@@ -172,6 +172,9 @@ func TestWhatAPluginCanWriteIntoMemoryIsBoundedAndTheHostsRunDirectoryIsUntouche
 		i := start(t, spec(t, h, place, c))
 		blocks, files := left()
 		for _, dir := range []string{".", "/tmp", "/var/tmp", "/dev/shm"} {
+			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+				continue // this host does not have it, and so nobody can fill it
+			}
 			if got := ask(t, i, fmt.Sprintf("fill:%s@%d", dir, above)); !strings.HasPrefix(got, full) || !strings.HasSuffix(got, unix.ENOSPC.Error()) {
 				t.Errorf("filling %s with profile %s: %s", dir, profile, got)
 			}
