@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 // Bounds of an Overview: as much as a person looks at.
 const (
 	overviewMissed    = 200
+	overviewEach      = 5 // of each plugin, whatever the others miss
 	overviewDecisions = 50
 )
 
@@ -21,7 +23,7 @@ type Overview struct {
 	Selected map[string]int `json:"selected"`
 	// Latency is what the calls of each plugin took in the last minutes.
 	Latency map[string][]LatencyPoint `json:"latency"`
-	// Missed are the living containers without a plugin's work, at most 200 of them; MissedTotal counts all.
+	// MissedContainers are living containers without a plugin's work, the newest first: five of each plugin at least, and then the newest of all until they are 200. MissedTotal counts all.
 	MissedContainers []MissedWork `json:"missedContainers"`
 	MissedTotal      int          `json:"missedTotal"`
 	// Decisions are the latest that are worth knowing, newest last.
@@ -49,7 +51,25 @@ func (s *Supervisor) Overview() Overview {
 		out.Latency[h.name] = h.latency.points(now)
 	}
 	out.MissedTotal = len(out.MissedContainers)
-	out.MissedContainers = out.MissedContainers[:min(overviewMissed, out.MissedTotal)]
+	out.MissedContainers = latestMissed(out.MissedContainers)
 	out.Decisions = s.Decisions(journal.Filter{Notable: true, Last: overviewDecisions})
 	return out
+}
+
+// latestMissed picks what a person looks at, the newest first, so that a plugin with few is not hidden behind one with many.
+func latestMissed(all []MissedWork) []MissedWork {
+	newest := func(a, b MissedWork) int { return b.At.Compare(a.At) }
+	slices.SortStableFunc(all, newest)
+	each := map[string]int{}
+	var picked, rest []MissedWork
+	for _, m := range all {
+		if each[m.Plugin]++; each[m.Plugin] <= overviewEach {
+			picked = append(picked, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	picked = append(picked, rest[:min(len(rest), max(0, overviewMissed-len(picked)))]...)
+	slices.SortStableFunc(picked, newest)
+	return picked
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
@@ -54,5 +55,36 @@ func TestThePageHasNothingThatAPluginPrinted(t *testing.T) {
 				t.Errorf("the page has the last error %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestThePageHasTheNewestContainersOfEachPlugin, also of one that misses few beside one that misses many.
+func TestThePageHasTheNewestContainersOfEachPlugin(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1000, 0)
+	var all []MissedWork
+	for plugin, n := range map[string]int{"many": 2 * overviewMissed, "few": 2, "some": 2 * overviewEach} {
+		for i := range n {
+			age := time.Duration(i) * time.Second // the newest first
+			if plugin != "many" {
+				age += time.Hour
+			}
+			all = append(all, MissedWork{Plugin: plugin, At: begin.Add(-age)})
+		}
+	}
+	got := latestMissed(all)
+	count, oldest := map[string]int{}, map[string]time.Time{}
+	for i, m := range got {
+		if i > 0 && m.At.After(got[i-1].At) {
+			t.Errorf("%d is newer than the one before", i)
+		}
+		count[m.Plugin]++
+		oldest[m.Plugin] = m.At
+	}
+	if len(got) != overviewMissed || count["few"] != 2 || count["some"] != overviewEach || !oldest["some"].Equal(begin.Add(-time.Hour-(overviewEach-1)*time.Second)) {
+		t.Errorf("%d in all, %v, the oldest %v", len(got), count, oldest)
+	}
+	if got := latestMissed(nil); len(got) != 0 {
+		t.Errorf("of none it picks %v", got)
 	}
 }

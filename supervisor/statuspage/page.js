@@ -163,7 +163,7 @@ function render() {
   const rows = v.judged.filter((j) => (j.plugin + " " + plugins.get(j.plugin).team).toLowerCase().includes(wanted));
   show("rows", rows.map((j) => row(plugins.get(j.plugin), j, v, now)));
   byId("none").hidden = rows.length > 0;
-  byId("missed-count").textContent = v.missedTotal ? "(" + v.missedTotal + (v.missedTotal > v.missedContainers.length ? ", the first " + v.missedContainers.length : "") + ")" : "";
+  byId("missed-count").textContent = v.missedTotal ? "(" + v.missedTotal + (v.missedTotal > v.missedContainers.length ? ", the latest " + v.missedContainers.length : "") + ")" : "";
   byId("missed-none").hidden = v.missedTotal > 0;
   byId("missed-table").hidden = v.missedTotal === 0;
   show("missed", v.missedContainers.map((m) => make("tr", {}, cell("Pod", "", m.namespace + "/" + m.pod), cell("Container", "", m.container),

@@ -78,8 +78,8 @@ spec:
 			t.Errorf("the page shows %+v", p)
 		}
 	}
-	if len(v.MissedContainers) != 2 || v.MissedContainers[0].Pod != "p1" || v.MissedContainers[0].Reason != "error" || v.MissedContainers[0].Plugin != "sick" {
-		t.Errorf("the page lists %+v as missed", v.MissedContainers)
+	if len(v.MissedContainers) != 2 || v.MissedContainers[0].Pod != "p2" || v.MissedContainers[0].Reason != "error" || v.MissedContainers[0].Plugin != "sick" {
+		t.Errorf("the page lists %+v as missed, the newest first", v.MissedContainers)
 	}
 	if len(v.Latency["sick"]) == 0 || len(v.Decisions) == 0 {
 		t.Errorf("the page has %d points of latency and %d decisions", len(v.Latency["sick"]), len(v.Decisions))
