@@ -3,9 +3,11 @@ package supervisor
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 )
 
@@ -87,4 +89,21 @@ func TestThePageHasTheNewestContainersOfEachPlugin(t *testing.T) {
 	if got := latestMissed(nil); len(got) != 0 {
 		t.Errorf("of none it picks %v", got)
 	}
+}
+
+// TestAPluginThatNobodyAttachedSaysWhereItIsAwaited, until it comes.
+func TestAPluginThatNobodyAttachedSaysWhereItIsAwaited(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, [2]string{"p", sel("x")})
+	cfg.Plugin("p").Spec.Exec, cfg.Plugin("p").Spec.Attach = nil, &policy.AttachSpec{Socket: "/run/p.sock"}
+	comes := make(chan struct{})
+	come := sync.OnceFunc(func() { close(comes) })
+	f := begin(t, cfg, nil, state.Loaded{}, makers{"p": func(int) (*fakePlugin, error) { <-comes; return &fakePlugin{}, nil }})
+	t.Cleanup(come)
+	f.eventually("it is awaited", func() bool { return f.s.Status().Plugins[0].Awaited == "/run/p.sock" })
+	come()
+	if err := f.rt.accept().synchronize(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("it is there", func() bool { p := f.s.Status().Plugins[0]; return p.InService() && p.Awaited == "" })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
 // Status is what there is to see of a running supervisor. It is what `status -o json` prints.
@@ -81,7 +82,9 @@ type PluginStatus struct {
 	Problems     []string     `json:"problems,omitempty"` // of an invalid manifest
 	Stale        string       `json:"stale,omitempty"`    // why what runs is older than the manifest; empty: it is not
 	ManifestFile string       `json:"file,omitempty"`
-	FailsClosed  bool         `json:"failsClosed,omitempty"` // containers are refused while its work is missing: failurePolicy Fail, or requiredPlugins
+	// Awaited is the socket of a plugin that attaches to which nobody is connected; empty for another.
+	Awaited     string `json:"awaitedAt,omitempty"`
+	FailsClosed bool   `json:"failsClosed,omitempty"` // containers are refused while its work is missing: failurePolicy Fail, or requiredPlugins
 }
 
 // ReasonSum counts by reason.
@@ -192,6 +195,9 @@ func (h *host) status() PluginStatus {
 	}
 	ps.Refused, ps.RefusedBy, ps.RefusedAt = h.refusals.sum()
 	ps.Conflicts = h.rivals.all()
+	if a := h.policy().Spec.Attach; a != nil && v.state == plugin.Starting.String() {
+		ps.Awaited = a.Socket
+	}
 	ps.Breaker.WaitsFor, ps.Breaker.Opening = waitsFor(g, v.inPlace), h.failures.latest()
 	if !g.OpenUntil.IsZero() {
 		ps.Breaker.OpenUntil = &g.OpenUntil

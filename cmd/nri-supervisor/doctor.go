@@ -241,10 +241,14 @@ func (q question) ask(ctx context.Context, socket string) doctor.Live {
 
 // notServing is what a plugin is instead of being in service.
 func notServing(p supervisor.PluginStatus) string {
-	if p.State == plugin.Ready.String() {
+	switch {
+	case p.Awaited != "":
+		return "nobody is connected"
+	case p.State == plugin.Ready.String():
 		return "breaker " + p.Breaker.State
+	default:
+		return p.State
 	}
-	return p.State
 }
 
 // writeReport is the report for people.

@@ -129,6 +129,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 	} else {
 		f.line("state", p.State+" for "+sinceText(now, p.Since))
 	}
+	f.line("", awaitedText(p, now))
 	if p.FailsClosed {
 		f.line("", "containers that need it are refused while it is not in service")
 	}

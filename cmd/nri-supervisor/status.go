@@ -211,7 +211,7 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 		notes = append(notes, p.Problems...)
 	} else {
 		notes = append(notes, strings.Join(nonEmpty(stateText(p, now), breakerText(p.Breaker, now)), "; "))
-		notes = append(notes, nonEmpty(manualEnd(p))...)
+		notes = append(notes, nonEmpty(awaitedText(p, now), manualEnd(p))...)
 		if p.FailsClosed {
 			notes = append(notes, "containers that need it are refused meanwhile")
 		}
@@ -235,6 +235,14 @@ func ask(p supervisor.PluginStatus) string {
 		return ""
 	}
 	return "ask " + p.Contact
+}
+
+// awaitedText says that nobody has attached as a plugin; "" for another.
+func awaitedText(p supervisor.PluginStatus, now time.Time) string {
+	if p.Awaited == "" {
+		return ""
+	}
+	return "nobody is connected to " + p.Awaited + " since " + stamp(p.Since) + " (" + age(now.Sub(p.Since)) + "): start the plugin where it runs"
 }
 
 // staleText says that what runs is older than the manifest; "" if it is not.

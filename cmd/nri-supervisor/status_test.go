@@ -80,6 +80,20 @@ func TestStatusOfNothingIsAnEmptyListAndNotNull(t *testing.T) {
 	}
 }
 
+func TestAPluginThatNobodyAttachedIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	st := wellBehaved(fakeNow())
+	p := &st.Plugins[0]
+	p.State, p.Awaited, p.PID, p.Since = "starting", "/run/x/nri.sock", 0, fakeNow().Add(-3*time.Minute)
+	socket := serveFake(t, &fakeAPI{status: st})
+	for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}} {
+		_, stdout, _ := command(t, append(args, "--socket", socket)...)
+		if want := "nobody is connected to /run/x/nri.sock since 2026-11-30T03:09:00Z"; !strings.Contains(strings.Join(strings.Fields(stdout), " "), want) {
+			t.Errorf("%v lacks %q:\n%s", args, want, stdout)
+		}
+	}
+}
+
 func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
 	t.Parallel()
 	early, late := fakeNow().Add(-time.Hour), fakeNow()

@@ -57,6 +57,9 @@ func judge(o supervisor.Overview) []Judgement {
 	return out
 }
 
+// attachGrace is how long a plugin that attaches may take to come before it is called broken: longer than a pod of a DaemonSet takes to start again.
+const attachGrace = time.Minute
+
 func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judgement {
 	j := Judgement{Plugin: p.Name, Level: Broken, Since: p.Since.UnixMilli(), Try: "nri-supervisor plugin show " + p.Name}
 	tripped := p.Breaker.State == breaker.StateOpen.String() || p.Breaker.State == breaker.StateHalfOpen.String()
@@ -69,6 +72,11 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 		j.Level, j.Why, j.Try = Off, "An operator tripped its breaker.", "nri-supervisor plugin reset "+p.Name
 	case p.State == plugin.CrashLoop.String():
 		j.Why = "It ends again and again, so it is started rarely."
+	case p.Awaited != "":
+		j.Why = "Nobody is connected to " + p.Awaited + "."
+		if p.Missed == 0 && now.Sub(p.Since) < attachGrace {
+			j.Level = Waiting
+		}
 	case tripped:
 		j.Since = p.Breaker.Since.UnixMilli()
 		j.Why = "Its circuit breaker is open: " + CauseText(p.Breaker.Cause) + "."

@@ -124,6 +124,15 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 		{"in service and refusing on purpose", with(func(p *supervisor.PluginStatus) {
 			p.Refused, p.RefusedBy = 1, []supervisor.ReasonSum{{Reason: "rejected", Count: 1, At: now}}
 		}), statuspage.Fine, ""},
+		{"nobody came yet", with(func(p *supervisor.PluginStatus) {
+			p.State, p.Awaited, p.Since = "starting", "/run/p.sock", now.Add(-time.Second)
+		}), statuspage.Waiting, "Nobody is connected to /run/p.sock."},
+		{"nobody came for long", with(func(p *supervisor.PluginStatus) {
+			p.State, p.Awaited, p.Since = "starting", "/run/p.sock", now.Add(-time.Hour)
+		}), statuspage.Broken, "Nobody is connected to /run/p.sock."},
+		{"nobody came, and containers miss it", with(func(p *supervisor.PluginStatus) {
+			p.State, p.Awaited, p.Since, p.Missed = "starting", "/run/p.sock", now, 1
+		}), statuspage.Broken, "Nobody is connected to /run/p.sock."},
 		{"open, with misses from before", with(func(p *supervisor.PluginStatus) {
 			p.Breaker, p.Missed = supervisor.BreakerView{State: "open", Cause: "hung"}, 12
 		}), statuspage.Broken, "Its circuit breaker is open: a call hung, so the process was killed."},
