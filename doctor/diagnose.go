@@ -14,11 +14,11 @@ type Input struct {
 	// Config is the configuration; nil: it cannot be used, and ConfigErr says why.
 	Config    *policy.Config
 	ConfigErr error
-	// ConfigFile is where the configuration was read; empty: the built-in defaults are used.
+	// ConfigFile is where the configuration was read, an absolute path; empty: the built-in defaults are used.
 	ConfigFile string
 	// Live is the running supervisor.
 	Live Live
-	// SocketOf says which runtime's socket the configuration in a file names; nil, or an empty answer: unknown.
+	// SocketOf says which runtime's socket the configuration in a file of the node names, also below /proc/PID/root; nil, or an empty answer: unknown.
 	SocketOf func(config string) string
 }
 
@@ -62,7 +62,9 @@ type examination struct {
 
 	// supervisors are the processes that are supervisors of our runtime, runtimes what the runtimes' files say.
 	supervisors []process
-	runtimes    []runtimeConfig
+	// unsure are supervisors of which the runtime cannot be seen.
+	unsure   []process
+	runtimes []runtimeConfig
 	// files is what is to be said of runtimes' files that cannot be used.
 	files []Finding
 
@@ -81,7 +83,7 @@ func Diagnose(in Input) Report {
 		e.spec, e.plugins = config.Supervisor, config.Plugins
 	}
 	all := in.Host.processes()
-	e.supervisors = e.ours(supervisorsOf(all))
+	e.ours(supervisorsOf(all))
 	e.runtimes, e.files = in.Host.runtimeConfigs(all, in.Live)
 	for _, c := range Checks() {
 		e.check = c

@@ -79,7 +79,7 @@ func (n *node) alone() {
 func (n *node) diagnose(t *testing.T) doctor.Report {
 	t.Helper()
 	in := doctor.Input{
-		Host: doctor.Host{Files: n.files, Landlock: n.landlock}, ConfigFile: "config.yaml", Live: n.live, ConfigErr: n.err,
+		Host: doctor.Host{Files: n.files, Landlock: n.landlock}, ConfigFile: "/etc/config.yaml", Live: n.live, ConfigErr: n.err,
 		SocketOf: func(config string) string { return n.sockets[config] },
 	}
 	if n.err == nil {
@@ -351,7 +351,7 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 				n.config += "requiredPlugins: [gpu-env]\n"
 				n.live.Disabled = []string{"gpu-env"}
 			},
-			doctor.Finding{Check: doctor.Required, Result: doctor.Problem, What: "gpu-env is disabled", Where: "config.yaml", Value: "spec.requiredPlugins", Mend: "plugin enable gpu-env"},
+			doctor.Finding{Check: doctor.Required, Result: doctor.Problem, What: "gpu-env is disabled", Where: "/etc/config.yaml", Value: "spec.requiredPlugins", Mend: "plugin enable gpu-env"},
 			1,
 		},
 		{
@@ -359,7 +359,7 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 				n.config += "requiredPlugins: [gpu-env]\n"
 				n.live.Out = []doctor.Outage{{Plugin: "gpu-env", State: "crash_loop", FailsClosed: true}}
 			},
-			doctor.Finding{Check: doctor.Required, Result: doctor.Problem, What: "gpu-env is not in service (crash_loop)", Where: "config.yaml", Value: "spec.requiredPlugins", Mend: "plugin show gpu-env"},
+			doctor.Finding{Check: doctor.Required, Result: doctor.Problem, What: "gpu-env is not in service (crash_loop)", Where: "/etc/config.yaml", Value: "spec.requiredPlugins", Mend: "plugin show gpu-env"},
 			1,
 		},
 		{
@@ -416,7 +416,10 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 			1,
 		},
 		{
-			"two supervisors", func(n *node) { n.supervisor(91, "/opt/nri-supervisor", "run", "--config=/etc/other.yaml") },
+			"two supervisors", func(n *node) {
+				n.sockets = map[string]string{"/etc/other.yaml": "/run/nri/nri.sock"}
+				n.supervisor(91, "/opt/nri-supervisor", "run", "--config=/etc/other.yaml")
+			},
 			doctor.Finding{Check: doctor.Supervisors, Result: doctor.Problem, What: "2 supervisors want this runtime", Where: "/var/run/nri/nri.sock", Value: "91 (/opt/nri-supervisor run --config=/etc/other.yaml)", Mend: "stop all but one"},
 			1,
 		},
@@ -468,7 +471,7 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 		},
 		{
 			"a configuration that cannot be read", func(n *node) { n.err = errors.New("input/output error") },
-			doctor.Finding{Check: doctor.Configuration, Result: doctor.Problem, What: "input/output error", Where: "config.yaml", Mend: "nri-supervisor check"},
+			doctor.Finding{Check: doctor.Configuration, Result: doctor.Problem, What: "input/output error", Where: "/etc/config.yaml", Mend: "nri-supervisor check"},
 			1,
 		},
 	} {
@@ -503,12 +506,28 @@ func like(got, want doctor.Finding) bool {
 
 func TestASupervisorOfAnotherRuntimeIsNoRival(t *testing.T) {
 	t.Parallel()
-	n := healthy()
-	n.sockets = map[string]string{"/etc/docker.yaml": "/run/docker/nri.sock"}
-	n.supervisor(91, "/usr/local/bin/nri-supervisor", "run", "--config", "/etc/docker.yaml")
-	for _, f := range n.diagnose(t).Findings {
-		if f.Check == doctor.Supervisors && f.Result != doctor.OK {
-			t.Errorf("%+v", f)
+	for _, c := range []struct {
+		name, config, cwd string
+		sockets           map[string]string
+		want              doctor.Result
+		says              string
+	}{
+		{"another runtime", "/etc/docker.yaml", "", map[string]string{"/etc/docker.yaml": "/run/docker/nri.sock"}, doctor.OK, "process 90"},
+		{"another runtime, in a container", "/etc/x.yaml", "", map[string]string{"/proc/91/root/etc/x.yaml": "/run/docker/nri.sock", "/etc/x.yaml": "/run/nri/nri.sock"}, doctor.OK, "the only one"},
+		{"relative, another runtime", "x.yaml", "/etc/docker", map[string]string{"/etc/docker/x.yaml": "/run/docker/nri.sock", "x.yaml": "/run/nri/nri.sock"}, doctor.OK, "the only one"},
+		{"relative, the same file", "config.yaml", "/etc", nil, doctor.Problem, "2 supervisors"},
+		{"relative, nobody knows to what", "config.yaml", "", map[string]string{"config.yaml": "/run/nri/nri.sock"}, doctor.OK, "which runtime process 91"},
+		{"unreadable", "/etc/secret.yaml", "", nil, doctor.OK, "which runtime process 91"},
+	} {
+		n := healthy()
+		n.sockets = c.sockets
+		n.supervisor(91, "/usr/local/bin/nri-supervisor", "run", "--config", c.config)
+		if c.cwd != "" {
+			n.files["proc/91/cwd"] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte(c.cwd)}
+		}
+		i := slices.IndexFunc(n.diagnose(t).Findings, func(f doctor.Finding) bool { return f.Check == doctor.Supervisors })
+		if f := n.diagnose(t).Findings[i]; f.Result != c.want || !strings.Contains(f.What, c.says) {
+			t.Errorf("%s: %+v", c.name, f)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func inTime(ctx context.Context, limit time.Duration, look func(context.Context)
 
 // examine looks at the node.
 func examine(ctx context.Context, at connectFlags, root string, q question) doctor.Report {
-	in := doctor.Input{SocketOf: runtimeSocketOf}
+	in := doctor.Input{SocketOf: func(config string) string { return runtimeSocketOf(filepath.Join(root, config)) }}
 	if files, ok := os.DirFS(root).(fs.ReadLinkFS); ok {
 		in.Host = doctor.Host{Files: files, Landlock: isolation.Landlock()}
 	}
@@ -105,6 +105,9 @@ func examine(ctx context.Context, at connectFlags, root string, q question) doct
 		}
 	}
 	in.ConfigFile = path
+	if abs, absErr := filepath.Abs(path); path != "" && absErr == nil {
+		in.ConfigFile = abs
+	}
 	if err == nil {
 		in.Config, err = loadBelow(root, path)
 	}
