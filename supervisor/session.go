@@ -364,6 +364,9 @@ func (s *Supervisor) noteUnavailable(se *session, err error) {
 		c.hint = "look into the runtime's log for why it refused the registration"
 	}
 	s.mu.Lock()
+	if s.sessions > 0 && c.reason == "missing" { // it was good before
+		c.hint = "the runtime does not run: start it; if it runs, " + c.hint
+	}
 	again := s.conn.reason == c.reason
 	if again {
 		c.since = s.conn.since

@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -70,6 +72,26 @@ func TestWorkInALostReplyIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.eventually("a record of the work that was lost", func() bool { return f.missedBy()["done"] != "" })
+}
+
+// TestARuntimeThatWasThereIsSaidNotToRun, and of one that never was that NRI may be off.
+func TestARuntimeThatWasThereIsSaidNotToRun(t *testing.T) {
+	t.Parallel()
+	f, _ := serve(t, load(t), makers{})
+	f.s.mu.Lock()
+	before := f.s.sessions
+	f.s.mu.Unlock()
+	for sessions, want := range map[uint64]string{0: "NRI is off, or", before: "the runtime does not run: start it"} {
+		f.s.mu.Lock()
+		f.s.sessions = sessions
+		f.s.mu.Unlock()
+		f.s.noteUnavailable(&session{}, fs.ErrNotExist)
+		f.s.mu.Lock()
+		if c := f.s.conn; c.reason != "missing" || !strings.HasPrefix(c.hint, want) {
+			t.Errorf("after %d sessions: %s, %q; want %q", sessions, c.reason, c.hint, want)
+		}
+		f.s.mu.Unlock()
+	}
 }
 
 // TestContainersFromBeforeAreMissedByPluginsThatDoNotComeUp: whoever was not there when a container was created is recorded, also if it cannot be asked.
