@@ -106,9 +106,17 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	b.WriteByte('\n')
 	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "MISSED", "REFUSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, strconv.Itoa(p.Missed), strconv.Itoa(p.Refused), moment(now, asItIs(p)))
+		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, counted(p, p.Missed), counted(p, p.Refused), moment(now, asItIs(p)))
 	}
 	t.render(b)
+}
+
+// counted is a number about a plugin; "-" for one that is not hosted, of which nothing is counted.
+func counted(p supervisor.PluginStatus, n int) string {
+	if p.State == stateInvalid {
+		return "-"
+	}
+	return strconv.Itoa(n)
 }
 
 // refusedText counts the requests that failed for plugins' sake.

@@ -82,6 +82,7 @@ const reasons = (list) => (list || []).map((r) => r.reason + " " + r.count).join
 
 function affected(p, missed, total) {
   const mine = missed.filter((m) => m.plugin === p.name);
+  if (p.state === "invalid") return "not known: it is not hosted";
   if (!p.missed) return "no living container runs without its work";
   const shown = mine.slice(0, 5).map((m) => make("li", {}, m.namespace + "/" + m.pod + " (" + m.container + "): " + because(m.reason)));
   if (p.missed > shown.length) shown.push(make("li", {}, "and " + (p.missed - shown.length) + " more: ", make("code", {}, "nri-supervisor missed --plugin " + p.name)));
@@ -111,12 +112,13 @@ function card(p, j, v, now) {
 }
 
 function row(p, j, v, now) {
+  const known = (n) => (p.state === "invalid" ? "-" : n); // of one that is not hosted nothing is counted
   const breaker = p.breaker.state ? p.breaker.state + (p.breaker.cause && p.breaker.state !== "closed" ? " (" + p.breaker.cause + ")" : "") : "";
   return make("tr", { "data-plugin": p.name, "data-breaker": p.breaker.state || "", "data-state": p.state },
     make("th", { scope: "row", "data-label": "Plugin" }, make("span", {}, p.name)),
     cell("Team", "", p.team), cell("State", "", chip(j.level, marks[j.level] + " " + words[j.level]), make("span", { class: "plot-text" }, " " + p.state)), cell("Breaker", "", breaker),
-    cell("Latency", "", plot(v.latency[p.name], now)), cell("Selected", "num", v.selected[p.name] || 0),
-    cell("Missed", p.missed ? "num strong" : "num", p.missed), cell("Refused", p.refused ? "num strong" : "num", p.refused), cell("Restarts", "num", p.restarts), cell("Last error", "error", p.lastError || "none"));
+    cell("Latency", "", plot(v.latency[p.name], now)), cell("Selected", "num", known(v.selected[p.name] || 0)),
+    cell("Missed", p.missed ? "num strong" : "num", known(p.missed)), cell("Refused", p.refused ? "num strong" : "num", known(p.refused)), cell("Restarts", "num", known(p.restarts)), cell("Last error", "error", p.lastError || "none"));
 }
 
 // shownDecisions is how many are shown, of those that the page is told; on a phone each is a block of its own.
