@@ -80,7 +80,7 @@ func (s *Supervisor) unmet(o store.Observed, u unmetRequirement) error {
 		h.met.fallback(actionFail, ReasonRequired)
 		h.refusals.add(ReasonRequired)
 	} else {
-		s.metrics.unmet()
+		s.metrics.unmet(s.plan().config, u.plugin)
 		s.unhosted.add(ReasonRequired)
 	}
 	plugin, why := oneLine(u.plugin), oneLine(u.why)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -127,9 +128,22 @@ func (m *metrics) invalid(p policy.InvalidPlugin) {
 	m.setState(p.Name, stateInvalid)
 }
 
-// unmet counts a container that was refused for the sake of a required plugin that is not hosted. Its name may come from an annotation, so it is no label: the values are [OtherSeries].
-func (m *metrics) unmet() {
-	m.counters["fallbacks_total"].WithLabelValues(OtherSeries, OtherSeries, actionFail, ReasonRequired).Inc()
+// unmet counts a container that was refused for the sake of a required plugin that is not hosted. A name that comes from an annotation is no label: both values are then [OtherSeries], and so
+// is a team that is not known.
+func (m *metrics) unmet(cfg *policy.Config, plugin string) {
+	name, team := OtherSeries, OtherSeries
+	if slices.Contains(requiredNames(cfg), plugin) {
+		name = plugin
+		if i := slices.IndexFunc(cfg.Invalid, func(p policy.InvalidPlugin) bool { return p.Name == plugin }); i >= 0 && cfg.Invalid[i].Team != "" {
+			team = limitLabel(cfg.Invalid[i].Team)
+		}
+	}
+	m.counters["fallbacks_total"].WithLabelValues(name, team, actionFail, ReasonRequired).Inc()
+}
+
+// requiredNames are the names of requiredPlugins that may be labels.
+func requiredNames(cfg *policy.Config) []string {
+	return cfg.Supervisor.RequiredPlugins[:min(len(cfg.Supervisor.RequiredPlugins), mostListed)]
 }
 
 // setState shows the state of a plugin; "" is none of them.

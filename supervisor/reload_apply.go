@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -62,6 +64,11 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 	for _, p := range old.config.Invalid {
 		if cfg.Plugin(p.Name) == nil && !listsInvalid(cfg, p.Name) {
 			s.metrics.forget(prometheus.Labels{"plugin": p.Name})
+		}
+	}
+	for _, name := range requiredNames(old.config) {
+		if cfg.Plugin(name) == nil && !listsInvalid(cfg, name) && !slices.Contains(requiredNames(cfg), name) {
+			s.metrics.forget(prometheus.Labels{"plugin": name})
 		}
 	}
 	s.keepGood(cfg)

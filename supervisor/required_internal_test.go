@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,40 @@ func TestARequiredPluginMustHaveSucceededForTheContainer(t *testing.T) {
 		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: the error is %v, want %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+// TestARequiredPluginThatIsNotHostedIsCountedByName as long as the configuration names it; names in annotations are anybody's.
+func TestARequiredPluginThatIsNotHostedIsCountedByName(t *testing.T) {
+	t.Parallel()
+	const teams = "  teams: {t: {}}\n"
+	const required = "  requiredPlugins: [ghost]\n"
+	files := filesOf(t, loadWith(t, teams+required, [2]string{"p", sel("x")}))
+	f, s := serveFiles(t, files, makers{"p": one(&fakePlugin{})})
+	counted := func(plugin string) float64 {
+		return f.counted("fallbacks_total", "plugin", plugin, "team", OtherSeries, "action", actionFail, "reason", ReasonRequired)
+	}
+	if _, err := s.create(pod("a"), ctr("a", "a")); err == nil {
+		t.Error("a container without the required plugin is created")
+	}
+	if got := counted("ghost"); got != 1 {
+		t.Errorf("%v refusals for the sake of ghost are counted", got)
+	}
+	text, err := os.ReadFile(files.src.ConfigFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files.src.ConfigFile, []byte(strings.Replace(string(text), required, "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.reload()
+	annotated := pod("b")
+	annotated.Annotations = map[string]string{policy.RequiredAnnotation: "[ghost]"}
+	if _, err := s.create(annotated, ctr("b", "b")); err == nil {
+		t.Error("a container without the plugin that its annotation requires is created")
+	}
+	if got, other := counted("ghost"), counted(OtherSeries); got != 0 || other != 1 {
+		t.Errorf("%v refusals for the sake of ghost are counted, which nothing but an annotation names, and %v of others", got, other)
 	}
 }
 
