@@ -28,6 +28,7 @@ type host struct {
 	configured atomic.Bool  // mask is what the plugin said
 	mask       atomic.Int32 // events the plugin subscribed to; all until it is configured
 	view       atomic.Pointer[hostView]
+	nextStart  atomic.Int64 // of the last wait for a start: when it is over, in unix nanoseconds; 0: there was none
 	denials    denials
 	backlog    backlog // of its unsolicited updates
 	pace       pace    // likewise

@@ -91,6 +91,7 @@ func (h *host) arm(e plugin.Arm) {
 	after := e.After
 	if e.Timer.Kind == plugin.Retry { // up to 20 % sooner, so that plugins that fell together do not rise together; never later than maxBackoff
 		after -= time.Duration(rand.Float64() * 0.2 * float64(after)) //nolint:gosec // not for secrecy
+		h.nextStart.Store(time.Now().Add(after).UnixNano())
 	}
 	// The machine drops timers that have nothing to do any more; a late one costs one message. Those of calls end with their call, because there are many.
 	t := time.AfterFunc(after, func() { h.post(e.Timer) })

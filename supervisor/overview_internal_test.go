@@ -43,6 +43,10 @@ func TestThePageHasNothingThatAPluginPrinted(t *testing.T) {
 				f.l.inc("p").endWith(Exit{Reason: "exit_code", Detail: "exit code 2", Output: []string{words}})
 			}
 			f.eventually("the exit", func() bool { return len(f.s.Status().Plugins[0].Exits) == 1 })
+			f.eventually("the next start", func() bool {
+				p := f.s.Status().Plugins[0]
+				return p.State == "backoff" && p.NextStart.After(time.Now()) && p.NextStart.Before(time.Now().Add(time.Minute))
+			})
 			if shown := f.s.Status().Plugins[0]; !strings.Contains(shown.LastError, words) {
 				t.Errorf("the command line shows the last error %q", shown.LastError)
 			}

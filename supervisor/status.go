@@ -82,6 +82,8 @@ type PluginStatus struct {
 	Problems     []string     `json:"problems,omitempty"` // of an invalid manifest
 	Stale        string       `json:"stale,omitempty"`    // why what runs is older than the manifest; empty: it is not
 	ManifestFile string       `json:"file,omitempty"`
+	// NextStart is when it is started again, in state backoff or crash_loop; zero in another.
+	NextStart time.Time `json:"nextStart,omitzero"`
 	// Awaited is the socket of a plugin that attaches to which nobody is connected; empty for another.
 	Awaited     string `json:"awaitedAt,omitempty"`
 	FailsClosed bool   `json:"failsClosed,omitempty"` // containers are refused while its work is missing: failurePolicy Fail, or requiredPlugins
@@ -195,6 +197,9 @@ func (h *host) status() PluginStatus {
 	}
 	ps.Refused, ps.RefusedBy, ps.RefusedAt = h.refusals.sum()
 	ps.Conflicts = h.rivals.all()
+	if at := h.nextStart.Load(); at != 0 && (v.state == plugin.Backoff.String() || v.state == plugin.CrashLoop.String()) {
+		ps.NextStart = time.Unix(0, at)
+	}
 	if a := h.policy().Spec.Attach; a != nil && v.state == plugin.Starting.String() {
 		ps.Awaited = a.Socket
 	}

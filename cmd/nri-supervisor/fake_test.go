@@ -228,7 +228,7 @@ func troubled(now time.Time) supervisor.Status {
 	st.Plugins = append(
 		st.Plugins,
 		supervisor.PluginStatus{
-			Name: "netpol", Team: "network", Contact: "netpol-oncall@example.com", Index: "30", State: "crash_loop", Since: now.Add(-3*time.Minute - 30*time.Second),
+			Name: "netpol", Team: "network", Contact: "netpol-oncall@example.com", Index: "30", State: "crash_loop", Since: now.Add(-3*time.Minute - 30*time.Second), NextStart: now.Add(90 * time.Second),
 			Restarts: 5, Breaker: supervisor.BreakerView{
 				State: "open", Cause: "exit", Since: now.Add(-4*time.Minute - 30*time.Second), WaitsFor: supervisor.WaitStart,
 				Opening: &supervisor.Opening{At: now.Add(-4*time.Minute - 30*time.Second), Cause: "exit", Last: &supervisor.Failure{

@@ -127,7 +127,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 	if p.Since.IsZero() {
 		f.line("state", p.State)
 	} else {
-		f.line("state", p.State+" for "+sinceText(now, p.Since))
+		f.line("state", p.State+" for "+sinceText(now, p.Since)+nextStart(p, now))
 	}
 	f.line("", awaitedText(p, now))
 	if p.FailsClosed {

@@ -287,7 +287,15 @@ func stateText(p supervisor.PluginStatus, now time.Time) string {
 	if p.Restarts > 0 {
 		text += ", " + count(p.Restarts, "restart")
 	}
-	return text
+	return text + nextStart(p, now)
+}
+
+// nextStart says when a plugin is started again; "" for one that is not about to be.
+func nextStart(p supervisor.PluginStatus, now time.Time) string {
+	if left := p.NextStart.Sub(now); !p.NextStart.IsZero() && left > 0 {
+		return ", next start in " + age(left)
+	}
+	return ""
 }
 
 // breakerText is about a breaker that is not closed; "" for one that is, and for one of a disabled plugin, whose state says so.

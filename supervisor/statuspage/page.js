@@ -98,6 +98,7 @@ function card(p, j, v, now) {
   if (j.level !== "off" || p.missed) row("Affected", affected(p, v.missedContainers, v.missedTotal));
   if (p.refused) row("Refused", many(p.refused, "request") + " of the runtime since the start, the last " + since(p.refusedAt, now) + ": " + reasons(p.refusedBy));
   if (j.try) row("Next", make("code", {}, j.try));
+  if (p.nextStart && Date.parse(p.nextStart) > now) row("Next start", "in " + age(Date.parse(p.nextStart) - now));
   const o = p.breaker.opening, opened = o && !o.closed ? o : null;
   if (opened && (opened.again || p.breaker.state === "half_open" || Date.parse(opened.at) !== j.since)) row("Opened", since(opened.at, now) + " by " + opened.cause + ": " + j.opened + (opened.again ? "; " + many(opened.again, "trial") + " failed since" : ""));
   if (j.waits) row("Waits for", j.waits);
