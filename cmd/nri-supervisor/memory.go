@@ -11,8 +11,8 @@ import (
 const (
 	// memoryEvery is how often the heap is looked at. It costs microseconds.
 	memoryEvery = 2 * time.Second
-	// spareHeap is what may be allocated between two collections of a small heap. An event that ten plugins see allocates about half a megabyte; by Go's default, as much as lives, a
-	// supervisor of some megabytes would collect after every tenth of them, on the processors on which the plugins work.
+	// spareHeap is what may be allocated between two collections of a small heap. An event that ten plugins see allocates some hundred kilobytes; by Go's default, as much as lives, a
+	// supervisor of some megabytes would collect after every few of them, on the processors on which the plugins work.
 	spareHeap = 24 << 20
 	// percentMost bounds that for a heap that is next to nothing, percentLeast is Go's default.
 	percentMost  = 400
