@@ -79,12 +79,12 @@ func (e *examination) twoSupervisors() string {
 			Value: "processes " + strings.Join(same, ", "), Mend: "stop all but one, for example the systemd service or the DaemonSet",
 		})
 	}
-	var note string
+	var note strings.Builder
 	for _, p := range e.unsure {
-		note += fmt.Sprintf("; which runtime process %d (%s) wants cannot be seen, for want of its configuration", p.pid, strings.Join(p.args, " "))
+		fmt.Fprintf(&note, "; which runtime process %d (%s) wants cannot be seen, for want of its configuration", p.pid, strings.Join(p.args, " "))
 	}
 	if len(same) == 0 {
-		return "none is seen to run for this runtime" + note
+		return "none is seen to run for this runtime" + note.String()
 	}
-	return "process " + same[0] + " is the only one" + note
+	return "process " + same[0] + " is the only one" + note.String()
 }
