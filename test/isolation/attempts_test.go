@@ -55,6 +55,9 @@ func attempts() map[string]func(arg string) (string, error) {
 		"memoryof":    tryMemoryOf,
 		"root":        func(arg string) (string, error) { return tryList("/proc/" + arg) },
 		"mount":       func(dir string) (string, error) { return "", unix.Mount("tmpfs", dir, "tmpfs", 0, "") },
+		"umount":      func(dir string) (string, error) { return "", unix.Unmount(dir, unix.MNT_DETACH) },
+		"become":      func(arg string) (string, error) { return "", onProcess(arg, syscall.Setuid) },
+		"handle":      tryHandle,
 		"unshare":     func(string) (string, error) { return "", unix.Unshare(unix.CLONE_NEWUTS) },
 		"mknod":       func(path string) (string, error) { return "", unix.Mknod(path, unix.S_IFCHR|0o600, 1<<8|3) },
 		"network":     tryNetwork,
@@ -281,6 +284,25 @@ func tryConnect(path string) (string, error) {
 		return "", err
 	}
 	return "", conn.Close()
+}
+
+// tryHandle opens a file for writing by its number, through another folder of its file system.
+func tryHandle(arg string) (string, error) {
+	path, via, _ := strings.Cut(arg, "@")
+	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, path, 0)
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.Open(via)
+	if err != nil {
+		return "", err
+	}
+	fd, err := unix.OpenByHandleAt(int(folder.Fd()), handle, unix.O_WRONLY|unix.O_CLOEXEC)
+	err = errors.Join(err, folder.Close())
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return "", err
 }
 
 func onProcess(arg string, do func(pid int) error) error {
