@@ -94,6 +94,12 @@ func checkLoaded(env []string) error {
 	return nil
 }
 
+// CheckProgram says why Start would refuse what the path leads to, as far as that can be seen beforehand: what is no program, or can be changed by others, or would
+// gain privileges by being executed; and the same of the interpreters of a script. env is as in Spec.Env. It executes nothing; safe for concurrent use.
+func (c *Confinement) CheckProgram(path string, env []string) error {
+	return c.checkProgram(path, env, maxInterpreters)
+}
+
 // openProgram opens a file that is to be executed. A file that may be executed and not read is opened as a mere path.
 func openProgram(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)

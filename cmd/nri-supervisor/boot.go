@@ -154,24 +154,26 @@ func closed(db *state.DB) {
 }
 
 // prepareRunDir makes the run directory and reports whether this is the first run since the boot: the directory is on a file system that a boot empties, or the boot id differs.
-func prepareRunDir(dir string) (firstSinceBoot bool, err error) {
+// Where the boot id cannot be kept, as in a full file system, unknown says why: the next run will take itself for the first one as well.
+func prepareRunDir(dir string) (firstSinceBoot bool, unknown, err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // as below
-		return false, hintError{fmt.Errorf("run directory: %w", err), []string{"run as root, or set runDir to a folder that this user can make"}}
+		return false, nil, hintError{fmt.Errorf("run directory: %w", err), []string{"run as root, or set runDir to a folder that this user can make"}}
 	}
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // plugins with other users pass through it to their own folders
-		return false, fmt.Errorf("run directory: %w", err)
+		return false, nil, fmt.Errorf("run directory: %w", err)
 	}
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return false, fmt.Errorf("run directory: %w", err)
+		return false, nil, fmt.Errorf("run directory: %w", err)
 	}
 	marker := filepath.Join(dir, "boot-id")
 	old, err := os.ReadFile(marker)
 	if err == nil && string(old) == string(id) {
-		return false, nil
+		return false, nil, nil
 	}
 	if err := os.WriteFile(marker, id, 0o600); err != nil { //nolint:gosec // the run directory is the administrator's choice
-		return false, fmt.Errorf("run directory: %w", err)
+		_ = os.Remove(marker) // of a full file system an empty file would be left
+		return true, fmt.Errorf("keep the boot id: %w: make room there", err), nil
 	}
-	return true, nil
+	return true, nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,10 @@ func (f *checkFlags) check(stdout, stderr io.Writer, config string, args []strin
 	case !errors.As(err, &problems):
 		return err
 	}
+	refused := checkPrograms(cfg)
+	problems = append(problems, refused...)
 	report := newCheckReport(config, cfg, problems)
+	report.refuse(refused)
 	err = f.output.show(stdout, report, func(b *paper) {
 		for _, p := range problems {
 			writeProblem(b, p)
@@ -112,6 +116,14 @@ func newCheckReport(config string, cfg *policy.Config, problems policy.Problems)
 		r.Problems = append(r.Problems, checkProblem{p.File, p.Line, p.Field, p.Plugin, p.Severity.String(), p.Message, p.Remedy})
 	}
 	return r
+}
+
+// refuse takes the plugins of the problems from the valid ones.
+func (r *checkReport) refuse(problems policy.Problems) {
+	for _, p := range problems {
+		r.Valid = slices.DeleteFunc(r.Valid, func(name string) bool { return name == p.Plugin })
+		r.Invalid++
+	}
 }
 
 // summary is the last line.

@@ -207,3 +207,28 @@ func TestCheckIndentsARemedyToPasteAndEscapesWhatActsOnATerminal(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+func TestCheckFindsWhatTheStartWouldRefuse(t *testing.T) {
+	t.Parallel()
+	script := strings.Replace(goodPlugin, "DIR/gpu-env", "DIR/script", 1)
+	dir, _ := checkFolder(t, map[string]string{"config.yaml": goodConfig, "plugin.yaml": script, "script": "#!DIR/gpu-env\n"})
+	for name, tt := range map[string]struct {
+		mode os.FileMode // of the interpreter
+		code int
+		want string
+	}{
+		"a plain interpreter":  {0o700, exitOK, ""},
+		"a setuid interpreter": {0o700 | os.ModeSetuid, exitFailure, "setuid or setgid programs are refused"},
+		"none that executes":   {0o600, exitFailure, "not executable"},
+	} {
+		for file, mode := range map[string]os.FileMode{"gpu-env": tt.mode, "script": 0o700} {
+			if err := os.Chmod(filepath.Join(dir, file), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, stdout, stderr := command(t, "check", "--config", filepath.Join(dir, "config.yaml"), filepath.Join(dir, "plugin.yaml"))
+		if code != tt.code || !strings.Contains(stdout, tt.want) || strings.Contains(stderr, "1 plugin valid") != (tt.code == exitOK) {
+			t.Errorf("%s: exit code %d\n%s%s", name, code, stdout, stderr)
+		}
+	}
+}

@@ -119,7 +119,7 @@ func line(ev supervisor.Event) entry {
 		return entry{level, "plugin exited", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.String("reason", e.Exit.Reason),
 			zap.String("detail", e.Exit.Detail), zap.Strings("lastOutput", e.Exit.Output))}
 	case supervisor.ChildrenOutOfMemory:
-		return entry{warn, "processes of a plugin were killed for want of memory", append(who(e.Plugin, e.Team), zap.Int("pid", e.PID), zap.Int("killed", e.Killed))}
+		return entry{warn, "processes of a plugin were killed for want of memory", append(append(who(e.Plugin, e.Team), pidIfAny(e.PID)...), zap.Int("killed", e.Killed))}
 	case supervisor.PluginSynced:
 		return entry{info, "plugin synchronized", append(who(e.Plugin, e.Team), zap.Int("pods", e.Pods), zap.Int("containers", e.Containers), zap.Duration("took", e.Took))}
 	case supervisor.PluginSyncFailed:
@@ -233,4 +233,12 @@ func outputLine(e supervisor.Output) entry {
 		f = append(f, zap.Int("dropped", e.Line.Dropped))
 	}
 	return entry{level, "plugin output", f}
+}
+
+// pidIfAny is the process, if there was one: of a start that failed there is none.
+func pidIfAny(pid int) []zap.Field {
+	if pid == 0 {
+		return nil
+	}
+	return []zap.Field{zap.Int("pid", pid)}
 }

@@ -118,9 +118,12 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	ttrpclog.L.Logger.SetOutput(io.Discard) // ttrpc says there what a peer does wrong: a hostile plugin could fill the log
 	defer b.close(log)                      //nolint:contextcheck // it closes after ctx has ended
 	spec := b.config.Supervisor
-	booted, err := prepareRunDir(spec.RunDir)
+	booted, unknown, err := prepareRunDir(spec.RunDir)
 	if err != nil {
 		return err
+	}
+	if unknown != nil {
+		log.Warn("the next start will wait for plugins as after a boot", zap.Error(unknown))
 	}
 	turn, unlock, err := lockFolders(spec, func(err error) {
 		log.Warn("a second nri-supervisor would not be noticed", zap.Error(err))

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// checkPrograms are the mistakes in what valid manifests execute that only the start would find: file capabilities, and what reads a script.
+func checkPrograms(cfg *policy.Config) policy.Problems {
+	if cfg == nil {
+		return nil
+	}
+	var out policy.Problems
+	for _, p := range cfg.Plugins {
+		e := p.Spec.Exec
+		if e == nil {
+			continue
+		}
+		c := isolation.Confinement{TrustFile: p.FileTrust != policy.TrustOff, Setuid: p.Spec.Sandbox.Profile == policy.ProfileNone}
+		var env []string
+		for _, v := range e.Env {
+			if v.ValueFrom == nil { // a PATH, by which env finds an interpreter
+				env = append(env, v.Name+"="+v.Value)
+			}
+		}
+		if err := c.CheckProgram(e.Path, env); err != nil {
+			out = append(out, policy.Problem{File: p.File, Line: p.Line, Field: "spec.exec.path", Plugin: p.Name, Message: err.Error()})
+		}
+	}
+	return out
+}
