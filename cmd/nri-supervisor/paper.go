@@ -25,7 +25,7 @@ const (
 	leastWidth = 40
 )
 
-// paperFor is an empty paper for what is printed to w.
+// paperFor is an empty paper for what is printed to w, with its width.
 func paperFor(w io.Writer) *paper { return &paper{width: widthOf(w)} }
 
 // sized is a writer that has a width of its own.

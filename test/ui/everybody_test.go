@@ -19,14 +19,14 @@ import (
 //go:embed contrast.js
 var contrast string
 
-// TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone: with a plugin that is broken, one that is switched off, and one whose error is long.
+// TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone: with a plugin that is broken, one that is switched off, and one in service whose error is long.
 func TestThePageWorksByKeyboardForAScreenReaderInBothSchemesAndOnAPhone(t *testing.T) { //nolint:paralleltest // each has a browser of its own, and two of them keep each other waiting
 	w := newWorld(t)
 	w.operate("plugin", "disable", "image-audit")
 	w.hangs()
 	w.create("shop", strings.Repeat("a-very-long-name-", 12)+"web", "broken")
 	b := open(t, w.sup)
-	b.until("all of it is shown", `document.querySelectorAll(".card").length === 2 && `+row("volume-tags")+`.textContent.includes("no volume") && latest.missedTotal >= 4`)
+	b.until("all of it is shown", `document.querySelectorAll(".card").length === 3 && `+row("volume-tags")+`.textContent.includes("no volume") && latest.missedTotal >= 4`)
 
 	// One after the other: they share the tab.
 	t.Run("every text has enough contrast", func(t *testing.T) { b.in(t).contrasts() })
