@@ -75,7 +75,10 @@ func TestWhatTheCommandSecurityCallsAWayOutIsOne(t *testing.T) {
 		i := start(t, spec(t, h, runDir, tt.c))
 		for _, words := range tt.attempts {
 			words, can := strings.CutPrefix(words, "+")
-			if got := ask(t, i, words); can != (got == "ok") || !can && !strings.HasPrefix(got, "denied: ") {
+			switch got := ask(t, i, words); {
+			case words == byHandle && strings.HasSuffix(got, unix.EOPNOTSUPP.Error()):
+				t.Logf("%s: %s: this file system has no numbers of files", name, words)
+			case can != (got == "ok"), !can && !strings.HasPrefix(got, "denied: "):
 				t.Errorf("%s: %s: %s", name, words, got)
 			}
 		}
