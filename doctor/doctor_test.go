@@ -2,114 +2,16 @@ package doctor_test
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
-
-const (
-	socketPath = "run/nri/nri.sock"
-	mountinfo  = "24 1 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
-	service    = "sys/fs/cgroup/system.slice/nri-supervisor.service"
-)
-
-// node is a healthy node: containerd 2, a supervisor as a systemd service that is connected, two plugins.
-type node struct {
-	files    fstest.MapFS
-	landlock int
-	config   string
-	plugins  string
-	live     doctor.Live
-	err      error
-	sockets  map[string]string
-}
-
-func healthy() *node {
-	n := &node{
-		files: fstest.MapFS{}, landlock: 7,
-		config: "teams: {ml: {}}\n", plugins: manifest("gpu-env", ""),
-		live: doctor.Live{Connected: true, Runtime: "containerd", Version: "v2.4.2", NRIVersion: "v0.12.5", RequestTimeout: 2 * time.Second},
-	}
-	n.files["var/run"] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte("/run")}
-	n.files[socketPath] = &fstest.MapFile{Mode: fs.ModeSocket | 0o700}
-	n.files["proc/net/unix"] = &fstest.MapFile{Data: []byte("Num RefCount Protocol Flags Type St Inode Path\n" +
-		"0000000000000000: 00000002 00000000 00010000 0001 01 4242 /var/run/nri/nri.sock\n")}
-	n.files["sys/kernel/security/lsm"] = &fstest.MapFile{Data: []byte("capability,landlock,apparmor")}
-	n.files["proc/sys/kernel/seccomp/actions_avail"] = &fstest.MapFile{Data: []byte("kill_process errno allow\n")}
-	n.files["proc/self/mountinfo"] = &fstest.MapFile{Data: []byte(mountinfo)}
-	n.files[service+"/cgroup.controllers"] = &fstest.MapFile{Data: []byte("cpu memory pids\n")}
-	n.process(80, "/usr/bin/containerd")
-	n.supervisor(90, "/usr/local/bin/nri-supervisor", "run")
-	return n
-}
-
-func manifest(name, more string) string {
-	return "---\napiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: " + name + "}\nspec:\n  team: ml\n  index: \"20\"\n  exec: {path: /opt/x}\n  selector: {}\n" + more
-}
-
-func (n *node) process(pid int, args ...string) {
-	n.files[fmt.Sprintf("proc/%d/cmdline", pid)] = &fstest.MapFile{Data: []byte(strings.Join(args, "\x00") + "\x00")}
-}
-
-func (n *node) supervisor(pid int, args ...string) {
-	n.process(pid, args...)
-	n.files[fmt.Sprintf("proc/%d/mountinfo", pid)] = &fstest.MapFile{Data: []byte(mountinfo)}
-	n.files[fmt.Sprintf("proc/%d/cgroup", pid)] = &fstest.MapFile{Data: []byte("0::/system.slice/nri-supervisor.service/supervisor\n")}
-}
-
-func (n *node) write(path, text string) { n.files[path] = &fstest.MapFile{Data: []byte(text)} }
-
-// alone is a node on which no supervisor runs.
-func (n *node) alone() {
-	delete(n.files, "proc/90/cmdline")
-	n.live = doctor.Live{Silent: "there is no such socket"}
-}
-
-func (n *node) diagnose(t *testing.T) doctor.Report {
-	t.Helper()
-	in := doctor.Input{
-		Host: doctor.Host{Files: n.files, Landlock: n.landlock}, ConfigFile: "/etc/config.yaml", Live: n.live, ConfigErr: n.err,
-		SocketOf: func(config string) string { return n.sockets[config] },
-	}
-	if n.err == nil {
-		text := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(n.config), "\n", "\n  ") + "\n"
-		config, err := policy.Parse([]policy.SourceFile{{Path: "config.yaml", Data: []byte(text)}, {Path: "plugins.yaml", Data: []byte(n.plugins)}}, policy.LoadOptions{ConfigFile: "config.yaml"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Config = config
-	}
-	return doctor.Diagnose(in)
-}
-
-func TestOnAHealthyNodeNothingIsWrong(t *testing.T) {
-	t.Parallel()
-	r := healthy().diagnose(t)
-	var checks []doctor.Check
-	for _, f := range r.Findings {
-		checks = append(checks, f.Check)
-		if f.Result != doctor.OK || f.What == "" {
-			t.Errorf("%+v", f)
-		}
-	}
-	if diff := cmp.Diff(doctor.Checks(), checks); diff != "" {
-		t.Errorf("checks (-want +got):\n%s", diff)
-	}
-	if r.ExitCode() != doctor.ExitOK || r.Summary() != "ok: 11 checks, nothing is wrong" {
-		t.Errorf("exit code %d, summary %q", r.ExitCode(), r.Summary())
-	}
-}
 
 const nriTable = "[plugins.\"io.containerd.nri.v1.nri\"]\n"
 
@@ -495,77 +397,5 @@ func TestEachFindingSaysWhatWhereWhichValueAndHowToMendIt(t *testing.T) {
 				t.Errorf("summary %q", s)
 			}
 		})
-	}
-}
-
-// like says whether got has the result, and the texts of want somewhere in its own; Where and Value count from their beginning.
-func like(got, want doctor.Finding) bool {
-	return got.Check == want.Check && got.Result == want.Result && strings.Contains(got.What, want.What) && strings.Contains(got.Mend, want.Mend) &&
-		strings.HasPrefix(got.Where, want.Where) && (strings.HasPrefix(got.Value, want.Value) || strings.Contains(got.Value, want.Value))
-}
-
-func TestASupervisorOfAnotherRuntimeIsNoRival(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, config, cwd string
-		sockets           map[string]string
-		want              doctor.Result
-		says              string
-	}{
-		{"another runtime", "/etc/docker.yaml", "", map[string]string{"/etc/docker.yaml": "/run/docker/nri.sock"}, doctor.OK, "process 90"},
-		{"another runtime, in a container", "/etc/x.yaml", "", map[string]string{"/proc/91/root/etc/x.yaml": "/run/docker/nri.sock", "/etc/x.yaml": "/run/nri/nri.sock"}, doctor.OK, "the only one"},
-		{"relative, another runtime", "x.yaml", "/etc/docker", map[string]string{"/etc/docker/x.yaml": "/run/docker/nri.sock", "x.yaml": "/run/nri/nri.sock"}, doctor.OK, "the only one"},
-		{"relative, the same file", "config.yaml", "/etc", nil, doctor.Problem, "2 supervisors"},
-		{"relative, nobody knows to what", "config.yaml", "", map[string]string{"config.yaml": "/run/nri/nri.sock"}, doctor.OK, "which runtime process 91"},
-		{"unreadable", "/etc/secret.yaml", "", nil, doctor.OK, "which runtime process 91"},
-	} {
-		n := healthy()
-		n.sockets = c.sockets
-		n.supervisor(91, "/usr/local/bin/nri-supervisor", "run", "--config", c.config)
-		if c.cwd != "" {
-			n.files["proc/91/cwd"] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte(c.cwd)}
-		}
-		i := slices.IndexFunc(n.diagnose(t).Findings, func(f doctor.Finding) bool { return f.Check == doctor.Supervisors })
-		if f := n.diagnose(t).Findings[i]; f.Result != c.want || !strings.Contains(f.What, c.says) {
-			t.Errorf("%s: %+v", c.name, f)
-		}
-	}
-}
-
-func TestRealFilesAreReadBelowTheRootWithTheirLinks(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		name = filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("etc/real/config.toml", "version = 3\nimports = [\"/etc/real/more/*.toml\"]\n")
-	write("etc/real/more/a.toml", nriTable+"  disable = true # for now\n")
-	write("run/nri/nri.sock", "")
-	for from, to := range map[string]string{"etc/containerd": "/etc/real", "var": "nowhere/..", "nowhere": "."} {
-		if err := os.Symlink(to, filepath.Join(root, from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, ok := os.DirFS(root).(fs.ReadLinkFS)
-	if !ok {
-		t.Fatal("the files of the system have no links")
-	}
-	r := doctor.Diagnose(doctor.Input{Host: doctor.Host{Files: files, Landlock: 7}, Live: doctor.Live{Silent: "nobody"}})
-	for _, want := range []doctor.Finding{
-		{Check: doctor.NRI, Result: doctor.Problem, What: "NRI is off in containerd", Where: "/etc/real/more/a.toml:2", Value: "disable = true"},
-		{Check: doctor.Socket, Result: doctor.Problem, What: "is not a socket", Where: "/var/run/nri/nri.sock"},
-		{Check: doctor.Cgroups, Result: doctor.Unknown, What: "cannot be seen"},
-		{Check: doctor.Seccomp, Result: doctor.Unknown, What: "cannot be seen"},
-	} {
-		if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return like(f, want) }) {
-			t.Errorf("no finding like\n%+v\nin\n%+v", want, r.Findings)
-		}
 	}
 }
