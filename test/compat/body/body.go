@@ -38,6 +38,7 @@ func Run(t *testing.T) {
 	for _, p := range []string{"sdk", "stock", "hangs"} {
 		s.ready(1, p)
 	}
+	r.added()
 	row := version{attempts: 1 + s.count("runtime not reachable", "reason", "rejected")}
 	registered := s.wait(1, "registered with the runtime")
 	row.nri = os.Getenv("COMPAT_VERSION")
@@ -66,6 +67,9 @@ func events(t *testing.T, text string) []string {
 	}
 	return names
 }
+
+// added waits until the runtime sends events to the supervisor. It adds a plugin to its list after the plugin has answered Synchronize, while further synchronizations are still blocked.
+func (r *runtime) added() { r.nri.BlockPluginSync().Unblock() }
 
 // onlyWhoSelected creates containers that healthy plugins, a hanging one and nobody selected.
 func (r *runtime) onlyWhoSelected(t *testing.T) {
