@@ -164,7 +164,7 @@ isolation: ## hostile plugins against their confinement, as root
 TARGETS += isolation
 
 # Those that need no program beside the test binary, and whose outcome depends on the cgroups or on an older kernel.
-IN_GUEST := Limit|Cgroup|Surviv|WantOfMemory|Guardian|MountNamespaces|MakesRoom|TheManifestsUser|OtherProcesses|ADevice|MountedLater
+IN_GUEST := Limit|Cgroup|Surviv|WantOfMemory|Guardian|MountNamespaces|MakesRoom|TheManifestsUser|OtherProcesses|ADevice|MountedLater|AppearsLater|BesideHidden
 
 .PHONY: test-cgroup2
 test-cgroup2: ## limits and survivors in a guest with cgroup v2 only; installs the emulator and downloads a kernel

@@ -69,8 +69,8 @@ type Confinement struct {
 	// NoNetwork gives it a network without any device but loopback.
 	NoNetwork bool
 
-	// Hide are folders and files that it sees empty; those that do not exist are left out. The run directory belongs in
-	// here: its own part of it stays visible.
+	// Hide are folders and files that it sees empty. Those that do not exist at its start are left out, and stay hidden where FrozenBelow says so. The
+	// run directory belongs in here: its own part of it stays visible.
 	Hide []string
 	// PrivateTmp are temporary folders of which it gets its own, empty and bounded ones.
 	PrivateTmp []string
@@ -79,7 +79,7 @@ type Confinement struct {
 	// NoDevices lets it open no device but null, zero, full and random ones, and those of the lists. Their files stay visible.
 	NoDevices bool
 	// ConfineFiles lets it use the system's files, its own directory and its private temporary ones, and the lists, and
-	// nothing else. It implies NoNewPrivs.
+	// nothing else; of what lies outside of these it sees nothing, so that there are no sockets. It implies NoNewPrivs.
 	ConfineFiles bool
 	// ReadOnly and ReadWrite are paths that it can use although a rule above says otherwise. They must exist. What the host mounts later is seen
 	// below them only, if any of Hide, PrivateTmp, Protect and NoDevices is set.

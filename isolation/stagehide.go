@@ -40,12 +40,40 @@ func (o *order) masks(mounts []mounted) []mask {
 	}
 	for _, m := range slices.Clone(out) {
 		if !m.tmp {
-			for _, path := range m.elsewhere(mounts) {
+			same, parts := m.elsewhere(mounts)
+			for _, path := range slices.Concat(same, parts) {
 				add(path, false)
 			}
 		}
 	}
+	out = append(out, o.rest(out)...)
 	slices.SortStableFunc(out, func(a, b mask) int { return len(a.path) - len(b.path) })
+	return out
+}
+
+// rest are the folders in the root that a plugin with confined files has no use of, unless it lists all: Landlock keeps it from their files, but not from
+// their sockets. They are not looked at: the server of one may not answer.
+func (o *order) rest(masks []mask) []mask {
+	if !o.ConfineFiles || slices.Contains(o.Readable, "/") || slices.Contains(o.Writable, "/") {
+		return nil
+	}
+	var used []string
+	for _, r := range o.Rules {
+		if target, err := filepath.EvalSymlinks(r.Path); err == nil && r.System && !slices.Contains(o.PrivateTmp, r.Path) {
+			used = append(used, target)
+		}
+	}
+	top, err := topFolders()
+	if err != nil {
+		return nil // who cannot read the root folder cannot mount either
+	}
+	var out []mask
+	for _, path := range top {
+		known := slices.ContainsFunc(masks, func(m mask) bool { return m.path == path })
+		if !known && !slices.ContainsFunc(used, func(u string) bool { return within(u, path) }) {
+			out = append(out, mask{path: path, dir: true})
+		}
+	}
 	return out
 }
 
@@ -58,7 +86,14 @@ func (m mask) apply() error {
 		for name, value := range ownOptions() {
 			options = append(options, name+"="+value)
 		}
-		err = unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, strings.Join(options, ","))
+		mount := func() error {
+			return unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, strings.Join(options, ","))
+		}
+		if err = mount(); errors.Is(err, unix.ENOENT) { // below another one that is hidden by now
+			if err = os.MkdirAll(m.path, 0o711); err == nil { //nolint:gosec // the plugin may have another user
+				err = mount()
+			}
+		}
 	case m.dir:
 		err = unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0711,size=1m,nr_inodes=1k")
 	default:
@@ -86,8 +121,8 @@ func (m mask) seal() error {
 }
 
 // detach takes the mounts out of this namespace that the plugin cannot reach: below what is hidden and, if its files are confined, those of
-// no rule. A mount that stayed would keep the host from using its device for something else after it has unmounted it there.
-func (o *order) detach(masks []mask, mounts []mounted) {
+// no rule. A mount that stayed would keep the host from using its device for something else after it has unmounted it there. It returns those that stay.
+func (o *order) detach(masks []mask, mounts []mounted) []mounted {
 	var used []string
 	if o.ConfineFiles {
 		used = []string{o.Dir, o.Path}
@@ -100,12 +135,13 @@ func (o *order) detach(masks []mask, mounts []mounted) {
 			}
 		}
 	}
-	for _, m := range mounts {
-		point := m.point
+	return slices.DeleteFunc(slices.Clone(mounts), func(at mounted) bool {
+		point := at.point
 		hidden := slices.ContainsFunc(masks, func(m mask) bool { return m.dir && point != m.path && within(point, m.path) })
 		useless := o.ConfineFiles && !slices.ContainsFunc(used, func(path string) bool { return within(path, point) || within(point, path) })
 		if hidden || useless {
 			_ = unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // it may be gone with the one above it
 		}
-	}
+		return hidden || useless
+	})
 }

@@ -38,19 +38,20 @@ func (o *order) remount() error {
 		return err
 	}
 	masks := o.masks(mounts)
-	o.detach(masks, mounts)
+	frozen := o.levels(mounts, list, masks)
+	mounts = o.detach(masks, mounts)
 	if err := closeKernel(mounts); err != nil {
 		return err
 	}
 	below, others := split(list, masks)
-	if err := o.protect(others, masks); err != nil {
+	if err := o.protect(others, masks, mounts); err != nil {
 		return err
 	}
 	if err := o.closeDevices(); err != nil {
 		return err
 	}
 	defer unix.Umask(unix.Umask(0)) // what is made here has the mode that is written here
-	if err := cover(masks, below); err != nil {
+	if err := cover(masks, below, frozen); err != nil {
 		return err
 	}
 	for _, m := range masks {
@@ -72,11 +73,11 @@ func (o *order) remount() error {
 //
 // A folder above a protected or hidden path could be moved away, and another one made in its place, for the host as well: what is a place of a
 // mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself.
-func (o *order) protect(list []shown, masks []mask) error {
+func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	var todo steps
 	var kept []string
 	for _, path := range o.Protect {
-		todo = append(todo, step{path, func() error { return setReadOnly(path) }})
+		todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			kept = append(kept, target)
 		}
@@ -90,13 +91,10 @@ func (o *order) protect(list []shown, masks []mask) error {
 		if err != nil {
 			return err
 		}
-		mounts, err := listMounts() // they are places of mounts already, perhaps of a server that does not answer
-		if err != nil {
-			return err
-		}
 		for path := range foldersAbove(kept, top) {
+			// One that is the place of a mount already may be that of a server that does not answer.
 			if !slices.ContainsFunc(mounts, func(m mounted) bool { return m.point == path }) && !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
-				todo = append(todo, step{path, func() error { return setPlace(path) }})
+				todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{}) }})
 			}
 		}
 	}
@@ -134,14 +132,17 @@ func (l steps) inDepth() error {
 	return nil
 }
 
-// cover hides, and shows what lies below what is hidden: the nearest decides, and where both are said of a path it is shown.
-func cover(masks []mask, below []shown) error {
+// cover hides, shows what lies below what is hidden, and freezes: the nearest decides, and where more is said of a path it is shown, and then frozen.
+func cover(masks []mask, below []shown, frozen []string) error {
 	var todo steps
 	for _, m := range masks {
 		todo = append(todo, step{m.path, m.apply})
 	}
 	for _, s := range below {
 		todo = append(todo, step{s.path, s.place})
+	}
+	for _, path := range frozen {
+		todo = append(todo, step{path, func() error { return freeze(path, masks) }})
 	}
 	return todo.inDepth()
 }
@@ -175,9 +176,18 @@ func foldersAbove(paths, others []string) map[string]bool {
 	return out
 }
 
-// setPlace makes a folder a place of a mount, of itself.
-func setPlace(path string) error {
-	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil && !errors.Is(err, unix.ENOENT) {
+// bindOnItself makes a path a place of a mount, of itself with what is mounted below it, and changes the attributes of all that, if any are given.
+func bindOnItself(path string, change unix.MountAttr) error {
+	err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
+	if err == nil && change != (unix.MountAttr{}) {
+		err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &change)
+	}
+	return err
+}
+
+// protectPath binds a path on itself. One that does not exist needs no protection.
+func protectPath(path string, change unix.MountAttr) error {
+	if err := bindOnItself(path, change); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("protect %q: %w", path, err)
 	}
 	return nil
@@ -186,21 +196,6 @@ func setPlace(path string) error {
 // within tells whether path is dir or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-}
-
-// setReadOnly makes a path and the mounts below it read-only. A path that does not exist needs no protection.
-func setReadOnly(path string) error {
-	err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err == nil {
-		err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	}
-	if err != nil {
-		return fmt.Errorf("protect %q: %w", path, err)
-	}
-	return nil
 }
 
 // closeDevices makes devices mere files, on every mount, but for those of the order.
@@ -215,14 +210,8 @@ func (o *order) closeDevices() error {
 		if !within(path, "/dev") { // the lists have other paths as well
 			continue
 		}
-		err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
-		if errors.Is(err, unix.ENOENT) && slices.Contains(systemDevices(), path) {
-			continue
-		}
-		if err == nil {
-			err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV})
-		}
-		if err != nil {
+		err := bindOnItself(path, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV})
+		if err != nil && (!errors.Is(err, unix.ENOENT) || !slices.Contains(systemDevices(), path)) {
 			return fmt.Errorf("open device %q: %w", path, err)
 		}
 	}

@@ -42,8 +42,9 @@ func parseMounts(lines *bufio.Scanner) []mounted {
 	return out
 }
 
-// elsewhere are the other places at which what the mask hides can be reached: a folder can be mounted again, as for the volume of a pod.
-func (m mask) elsewhere(mounts []mounted) []string {
+// elsewhere are the other places at which what the mask hides can be reached: a folder can be mounted again, as for the volume of a pod. same are those of
+// all of it, parts those of something below it.
+func (m mask) elsewhere(mounts []mounted) (same, parts []string) {
 	var own mounted
 	for _, o := range mounts {
 		if within(m.path, o.point) && len(o.point) >= len(own.point) {
@@ -53,9 +54,8 @@ func (m mask) elsewhere(mounts []mounted) []string {
 	inside := filepath.Join(own.root, strings.TrimPrefix(m.path, own.point)) // its path in the file system
 	hidden, err := os.Lstat(m.path)
 	if own.point == "" || err != nil {
-		return nil
+		return nil, nil
 	}
-	var out []string
 	for _, o := range mounts {
 		if o.device != own.device || o.point == own.point {
 			continue
@@ -64,13 +64,13 @@ func (m mask) elsewhere(mounts []mounted) []string {
 		case within(inside, o.root):
 			path := filepath.Join(o.point, strings.TrimPrefix(inside, o.root))
 			if info, err := os.Lstat(path); err == nil && os.SameFile(info, hidden) && path != m.path {
-				out = append(out, path)
+				same = append(same, path)
 			}
-		case within(o.root, inside): // a part of it
-			out = append(out, o.point)
+		case within(o.root, inside):
+			parts = append(parts, o.point)
 		}
 	}
-	return out
+	return same, parts
 }
 
 // kernelFiles are the file systems by which the kernel, or everybody's cgroups, are changed.

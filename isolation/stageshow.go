@@ -17,6 +17,8 @@ type shown struct {
 	path string
 	tree *os.File
 	dir  bool
+	// writable is set for what can be written.
+	writable bool
 }
 
 // openShown opens what the manifest lists, as the host has it. own is the plugin's directory without links.
@@ -38,7 +40,7 @@ func (o *order) openShown(own string) (out []shown, err error) {
 		if err != nil {
 			return fmt.Errorf("show %q: %w", path, err)
 		}
-		s := shown{path: target, tree: os.NewFile(uintptr(fd), target)}
+		s := shown{path: target, tree: os.NewFile(uintptr(fd), target), writable: set&unix.MOUNT_ATTR_RDONLY == 0}
 		out = append(out, s)
 		info, err := s.tree.Stat()
 		if err != nil {
@@ -67,7 +69,7 @@ func (o *order) openShown(own string) (out []shown, err error) {
 		}
 	}
 	if o.OwnFiles {
-		out = append(out, shown{path: own, tree: os.NewFile(stageOwnFiles, own), dir: true})
+		out = append(out, shown{path: own, tree: os.NewFile(stageOwnFiles, own), dir: true, writable: true})
 		return out, nil
 	}
 	return out, add(own, 0)

@@ -19,15 +19,20 @@ func RuntimeSockets() []string {
 	}
 }
 
-// showsSocket says which of the paths shows what a profile hides; "": none. A link is not followed.
-func (b *builder) showsSocket(paths []string) string {
+// showsSocket says which of the paths shows what a profile hides; "": none. A folder above that can be written shows what appears later. A link is not
+// followed.
+func (b *builder) showsSocket(paths []string, writable bool) string {
 	hidden := RuntimeSockets()
 	for _, socket := range []string{b.spec.Runtime.Socket, b.spec.Admin.Socket} {
 		hidden = append(hidden, inRun(socket))
 	}
 	hidden = append(hidden, inRun(b.spec.RunDir), inRun(b.spec.StateDir))
 	for _, path := range paths {
-		if slices.ContainsFunc(hidden, func(h string) bool { return inRun(path) == h || strings.HasPrefix(inRun(path), h+"/") }) {
+		shows := func(h string) bool {
+			later := writable && (strings.HasPrefix(h, "/run/") || strings.HasPrefix(h, "/var/snap/"))
+			return inRun(path) == h || strings.HasPrefix(inRun(path), h+"/") || later && strings.HasPrefix(h, inRun(path)+"/")
+		}
+		if slices.ContainsFunc(hidden, shows) {
 			return path
 		}
 	}
@@ -37,8 +42,8 @@ func (b *builder) showsSocket(paths []string) string {
 // inRun is the path without the link that /var/run is.
 func inRun(path string) string {
 	path = filepath.Clean(path)
-	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
-		return "/run/" + rest
+	if rest, ok := strings.CutPrefix(path, "/var/run"); ok && (rest == "" || rest[0] == '/') {
+		return "/run" + rest
 	}
 	return path
 }

@@ -51,7 +51,7 @@ func (b *builder) keepHidden(d *document, p *Plugin, least Profile, setting stri
 		return
 	}
 	for field, paths := range map[string][]string{"readOnlyPaths": p.Spec.Sandbox.ReadOnlyPaths, "readWritePaths": p.Spec.Sandbox.ReadWritePaths} {
-		if path, at := b.showsSocket(paths), "spec.sandbox."+field; path != "" && !d.failedUnder(at) {
+		if path, at := b.showsSocket(paths, field == "readWritePaths"), "spec.sandbox."+field; path != "" && !d.failedUnder(at) {
 			d.errorf(at, "delete it, or change "+setting, "%q shows a socket that the profile %s hides, which is the minimum of team %s", path, least, p.Team)
 		}
 	}

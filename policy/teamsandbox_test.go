@@ -28,6 +28,8 @@ func TestATeamsMinimumProfileAndResourcesBoundEveryPluginWhateverItsManifest(t *
 		{"a runtime's folder", "boxed", "sandbox: {readWritePaths: [/run/containerd]}", "spec.sandbox.readWritePaths: \"/run/containerd\" shows a socket that the profile standard hides"},
 		{"a runtime's socket, to be read", "strict", "sandbox: {readOnlyPaths: [/var/run/nri/nri.sock]}", "spec.sandbox.readOnlyPaths: \"/var/run/nri/nri.sock\" shows a socket that the profile strict hides"},
 		{"the supervisor's own folder", "boxed", "sandbox: {readOnlyPaths: [/run/nri-supervisor/plugins]}", "spec.sandbox.readOnlyPaths: \"/run/nri-supervisor/plugins\" shows a socket"},
+		{"a folder above runtimes' folders", "boxed", "sandbox: {readWritePaths: [/var/run]}", "spec.sandbox.readWritePaths: \"/var/run\" shows a socket that the profile standard hides"},
+		{"a folder above them, to be read", "boxed", "sandbox: {readOnlyPaths: [/run, /var]}", ""},
 		{"a folder beside", "boxed", "sandbox: {readWritePaths: [/run/cdi, /run/containerd-data]}", ""},
 		{"a runtime's folder, without a ceiling", "open", "sandbox: {readWritePaths: [/run/containerd]}", ""},
 		{"root", "strict", "sandbox: {user: root}", "spec.sandbox.user: it leaves less"},

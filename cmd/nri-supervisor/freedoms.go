@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -76,16 +77,33 @@ func survivorsOf(c *isolation.Confinement) freedom {
 	return out
 }
 
-// seenSockets are the paths of the lists that lie in a hidden folder, or are hidden themselves.
+// seenSockets are the paths of the lists that lie in a hidden folder, or are hidden themselves, and those that can be written and show what is hidden
+// and appears later.
 func seenSockets(c *isolation.Confinement) []string {
 	var seen []string
 	for _, path := range slices.Concat(c.ReadOnly, c.ReadWrite) {
 		hidden := slices.ContainsFunc(c.Hide, func(dir string) bool { return within(path, dir) || within(resolved(path), resolved(dir)) })
-		if hidden && !slices.Contains(seen, path) {
+		if (hidden || slices.Contains(c.ReadWrite, path) && thaws(c, path)) && !slices.Contains(seen, path) {
 			seen = append(seen, path)
 		}
 	}
 	return seen
+}
+
+// thaws tells whether a list that lets the plugin write to a folder shows it what is hidden below it and is not there at its start.
+func thaws(c *isolation.Confinement, path string) bool {
+	path = resolved(path)
+	if path == "/" {
+		return false // it adds nothing
+	}
+	return slices.ContainsFunc(c.Hide, func(hidden string) bool {
+		for below := range isolation.FrozenBelow() {
+			if within(hidden, below) && within(resolved(filepath.Dir(hidden)), path) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // socketsOf is which of the hidden sockets and folders the plugin sees after all.
@@ -100,16 +118,20 @@ func socketsOf(c *isolation.Confinement) freedom {
 	return freedom{What: what, May: "hidden", Exposure: sealed}
 }
 
-// otherSocketsOf is which sockets of the file system it can connect to beside: neither an empty network nor Landlock denies that, so no profile does.
+// otherSocketsOf is which sockets of the file system it can connect to beside: neither an empty network nor Landlock denies that, only that they are not to be seen.
 func otherSocketsOf(c *isolation.Confinement) freedom {
 	const what = "other sockets"
+	lists := slices.Concat(c.ReadOnly, c.ReadWrite)
 	switch {
 	case len(c.Hide) == 0:
 		return freedom{what, "can connect as its user may", exposed, toStandard}
+	case c.ConfineFiles && !slices.Contains(lists, "/"):
+		places := append([]string{"/dev", "/etc", "/usr"}, slices.DeleteFunc(lists, func(p string) bool { return within(p, "/dev") })...)
+		return freedom{What: what, May: "can connect to those in " + strings.Join(places, ", ") + " that its user may write to, and to no others", Exposure: limited}
 	case likeRoot(c):
 		return freedom{what, "can connect to all in files that are not hidden", limited, "sandbox: {user: NAME}, or {profile: strict}"}
 	default:
-		return freedom{What: what, May: "can connect to those in files that are not hidden and that its user may write to, as those for everybody", Exposure: limited}
+		return freedom{what, "can connect to those in files that are not hidden and that its user may write to, as those for everybody", limited, toStrict}
 	}
 }
 

@@ -69,7 +69,7 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 				limitedNow = append(limitedNow, f.What)
 			case sealed:
 			}
-			nothingHelps := f.What == "other sockets" && f.Exposure == limited && tt.c.OwnUser
+			nothingHelps := f.What == "other sockets" && f.Exposure == limited && tt.c.ConfineFiles
 			if (f.Lower == "") != (f.Exposure == sealed || nothingHelps) || f.May == "" {
 				t.Errorf("%s: %+v", name, f)
 			}

@@ -76,6 +76,7 @@ func TestWhoCanUndoHisConfinementIsShownAsThatInEachLine(t *testing.T) {
 		"programs that it may only read":          {policy.SandboxSpec{ReadOnlyPaths: []string{"/usr"}, ReadWritePaths: []string{"/usr/bin"}}, "/usr/bin", all},
 		"a part of what it may only read":         {policy.SandboxSpec{ReadOnlyPaths: []string{"/data"}, ReadWritePaths: []string{"/data/x"}}, "", nil},
 		"all devices":                             {policy.SandboxSpec{ReadWritePaths: []string{"/dev"}}, "/dev", all},
+		"what appears later in /run":              {policy.SandboxSpec{ReadWritePaths: []string{"/run"}}, "/run", seen},
 		"a runtime's socket":                      {policy.SandboxSpec{ReadOnlyPaths: []string{"/run/containerd"}}, "/run/containerd", seen},
 		"a runtime's socket, as nobody's":         {policy.SandboxSpec{Profile: policy.ProfileStrict, ReadOnlyPaths: []string{"/run/docker.sock"}}, "", nil},
 		"a runtime's socket, as one of its group": {policy.SandboxSpec{Profile: policy.ProfileStrict, SupplementalGroups: []string{"4000"}, ReadOnlyPaths: []string{"/run/docker.sock"}}, "/run/docker.sock", strict},
@@ -133,7 +134,10 @@ func TestWhatAManifestGivesIsShown(t *testing.T) {
 		"proc":                        {policy.SandboxSpec{ReadWritePaths: []string{"/proc"}}, "files", exposed, []string{"may write to /proc, but it can undo that"}},
 		"network settings":            {policy.SandboxSpec{ReadWritePaths: []string{"/proc/sys/net"}}, "files", exposed, []string{"the kernel's settings"}},
 		"monitoring of caches":        {policy.SandboxSpec{ReadWritePaths: []string{"/sys/fs/resctrl"}}, "files", limited, []string{"may write to /sys/fs/resctrl"}},
-		"strict without a network":    {policy.SandboxSpec{Profile: policy.ProfileStrict, Network: policy.NetworkNone}, "other sockets", limited, []string{"in files", "for everybody"}},
+		"strict without a network":    {policy.SandboxSpec{Profile: policy.ProfileStrict, Network: policy.NetworkNone}, "other sockets", limited, []string{"in /dev, /etc, /usr that", "to no others"}},
+		"strict with a list":          {policy.SandboxSpec{Profile: policy.ProfileStrict, ReadOnlyPaths: []string{"/srv/x"}}, "other sockets", limited, []string{"/usr, /srv/x that"}},
+		"what appears later in /run":  {policy.SandboxSpec{User: "65534", ReadWritePaths: []string{"/run"}}, "runtimes' sockets", exposed, []string{"hidden, but for /run"}},
+		"what appears, to be read":    {policy.SandboxSpec{User: "65534", ReadOnlyPaths: []string{"/run"}}, "runtimes' sockets", sealed, []string{"hidden"}},
 	} {
 		f := shown(t, tt.sandbox)[tt.line]
 		if f.Exposure != tt.exposure {

@@ -166,7 +166,7 @@ func TestAScriptIsReadFromWhatWasChecked(t *testing.T) {
 		want            string // what the script is told to be
 	}{
 		"trusted":                      {isolation.Standard([]string{runDir}), true, false, false, "PATH"},
-		"trusted and strict":           {isolation.Strict([]string{runDir}), true, false, false, "PATH"},
+		"trusted and strict":           {isolation.Strict([]string{runDir}), true, false, false, "/proc/self/fd/6"}, // its folder is not to be seen
 		"trusted in a hidden folder":   {isolation.Standard([]string{runDir}), true, false, true, "/proc/self/fd/6"},
 		"not trusted":                  {isolation.Standard([]string{runDir}), false, false, false, "/proc/self/fd/6"},
 		"not trusted, no profile":      {isolation.Confinement{}, false, false, false, "/proc/self/fd/6"},

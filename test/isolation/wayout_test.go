@@ -34,6 +34,7 @@ func TestWhatTheCommandSecurityCallsAWayOutIsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { _ = os.Remove("/run/" + filepath.Base(place)) })
 	t.Cleanup(func() { eventually(t, "the cgroup is empty", func() bool { return unix.Rmdir(outside) == nil }) })
 	const nobody = 65534
 	with := func(c isolation.Confinement, names ...string) isolation.Confinement {
@@ -57,7 +58,7 @@ func TestWhatTheCommandSecurityCallsAWayOutIsOne(t *testing.T) {
 		attempts []string // each has to be denied, or if it begins with + to succeed
 	}{
 		"standard":                     {standard, []string{"umount:" + folder, "connect:" + socket, migrate, pattern, byHandle, "+connect:" + forAll}},
-		"mounts":                       {with(standard, "SYS_ADMIN"), []string{"connect:" + socket, "+umount:" + folder, "+connect:" + socket}},
+		"mounts":                       {with(standard, "SYS_ADMIN"), []string{"connect:" + socket, "+umount:/run", "+connect:" + socket}},
 		"mounts, confined by Landlock": {with(strict, "SYS_ADMIN"), []string{"umount:" + folder, "mount:/tmp", "connect:" + socket}},
 		"files by number":              {with(standard, "DAC_READ_SEARCH"), []string{"open:" + file, "+" + byHandle}},
 		"files by number, as nobody":   {as(standard, "DAC_READ_SEARCH"), []string{byHandle}},
@@ -70,7 +71,9 @@ func TestWhatTheCommandSecurityCallsAWayOutIsOne(t *testing.T) {
 		"the root folder":              {lists(standard, "/"), []string{migrate, pattern, "open:/etc/passwd", "open:" + file}},
 		"none":                         {isolation.None(), []string{"+" + pattern, "+connect:" + socket, "+" + migrate}},
 		"none, as nobody":              {as(isolation.None()), []string{pattern, migrate, "become:0"}},
-		"strict":                       {strict, []string{"tcp:" + tcpListener(t), migrate, pattern, "+connect:" + forAll}},
+		"strict":                       {strict, []string{"tcp:" + tcpListener(t), migrate, pattern, "connect:" + forAll}},
+		"strict that lists all":        {lists(strict, "/"), []string{migrate, pattern, "connect:" + socket, "+connect:" + forAll}},
+		"the run folder":               {lists(standard, "/run"), []string{migrate, pattern, "connect:" + socket, "+write:/run/" + filepath.Base(place)}},
 	} {
 		i := start(t, spec(t, h, runDir, tt.c))
 		for _, words := range tt.attempts {
