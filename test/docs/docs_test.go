@@ -16,7 +16,12 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); standIns()[name] != nil {
+		os.Exit(play(name, os.Args[1:]))
+	}
+	os.Exit(harness.Main(m))
+}
 
 func TestEveryCommandOfTheManualsWorksAsShown(t *testing.T) {
 	t.Parallel()
@@ -53,10 +58,6 @@ func read(t *testing.T, page string, steps []step) {
 		about := next
 		if s.isBlock() {
 			next = map[verb]step{}
-			if m, found := about[verbNotRun]; found {
-				t.Logf("%s: not run: %s", where, m.arg)
-				continue
-			}
 			if _, found := about[verbFile]; !found && s.verb == verbOther {
 				continue
 			}
@@ -84,6 +85,7 @@ func (r *reader) do(where string, s step, about map[verb]step) {
 	}
 	file, isFile := about[verbFile]
 	_, background := about[verbBackground]
+	interrupt, interrupted := about[verbInterrupt]
 	switch {
 	case isFile:
 		path := r.rooted(file.arg)
@@ -95,8 +97,14 @@ func (r *reader) do(where string, s step, about map[verb]step) {
 		r.beside(strings.TrimPrefix(s.text, "$ "))
 	case background:
 		r.beside(s.text)
+	case interrupted:
+		r.interrupt(where, s.text, interrupt.arg, about[verbMeanwhile].arg)
 	case s.verb == verbService:
 		r.beside("nri-supervisor run")
+	case s.verb == verbEnd:
+		r.end()
+	case s.verb == verbCheckout:
+		r.checkout()
 	case s.verb == verbPod:
 		r.pod(s.arg)
 	case s.verb == verbReady:
@@ -120,8 +128,8 @@ func (r *reader) do(where string, s step, about map[verb]step) {
 	}
 }
 
-// looks are commands that change nothing: what they show may take a moment to become true, so they are asked again.
-var looks = regexp.MustCompile(`^(sudo )?nri-supervisor (status|missed|events|explain|plugin (list|show))\b`)
+// looks are commands that change nothing: what they show may take a moment to become true, or a machine that has a moment to spare, so they are asked again.
+var looks = regexp.MustCompile(`^(sudo )?nri-supervisor (status|missed|events|explain|plugin (list|show)|verify|demo)\b`)
 
 func (r *reader) console(where string, c command, exit int) {
 	r.t.Helper()
@@ -144,7 +152,7 @@ func (r *reader) console(where string, c command, exit int) {
 
 // forNext reports whether the step is about the block that follows.
 func (s step) forNext() bool {
-	return slices.Contains([]verb{verbNotRun, verbFile, verbExit, verbBackground}, s.verb)
+	return slices.Contains([]verb{verbFile, verbExit, verbBackground, verbMeanwhile, verbInterrupt}, s.verb)
 }
 
 // isBlock reports whether a reader sees the step.

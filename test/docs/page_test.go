@@ -21,7 +21,10 @@ const (
 	verbScript     verb = "sh"
 	verbConsole    verb = "console"
 	verbOther      verb = "other" // a block of another language
-	verbNotRun     verb = "not run"
+	verbCheckout   verb = "checkout"
+	verbMeanwhile  verb = "meanwhile"
+	verbInterrupt  verb = "interrupt"
+	verbEnd        verb = "end"
 	verbFile       verb = "file"
 	verbExit       verb = "exit"
 	verbBackground verb = "background"
@@ -34,6 +37,11 @@ const (
 // languages are those of blocks that are no commands.
 func languages() []string {
 	return []string{"yaml", "go", "json", "toml", "text", "mermaid", "promql", "diff"}
+}
+
+// verbs are those of comments.
+func verbs() []verb {
+	return []verb{verbFile, verbExit, verbBackground, verbSetup, verbReady, verbPod, verbService, verbCheckout, verbMeanwhile, verbInterrupt, verbEnd}
 }
 
 const comment = "<!-- test: "
@@ -84,13 +92,13 @@ func parse(page string) (steps []step, wrong []error) {
 // parseComment parses a comment by its first line; text is what follows that line.
 func parseComment(first, text string) (step, error) {
 	first = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(first, comment), "-->"))
-	for _, v := range []verb{verbNotRun, verbFile, verbExit, verbBackground, verbSetup, verbReady, verbPod, verbService} {
+	for _, v := range verbs() {
 		rest, found := strings.CutPrefix(first, string(v))
 		if !found {
 			continue
 		}
 		s := step{verb: v, arg: strings.TrimSpace(strings.TrimPrefix(rest, ":")), text: text}
-		if needs := !slices.Contains([]verb{verbBackground, verbSetup, verbService}, v); needs != (s.arg != "") {
+		if needs := !slices.Contains([]verb{verbBackground, verbSetup, verbService, verbCheckout, verbEnd}, v); needs != (s.arg != "") {
 			return s, fmt.Errorf("%q: %s has an argument, or none, and must not", first, v)
 		}
 		if v == verbSetup && strings.TrimSpace(text) == "" {

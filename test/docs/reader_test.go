@@ -36,8 +36,13 @@ type reader struct {
 	// root is where the page's absolute paths begin, dir where its commands run, which cd changes.
 	root, dir string
 	env       []string
-	// rt is the runtime, once something of the page needs it.
+	// rt is the runtime.
 	rt *harness.Runtime
+	// asked is what stand-ins ask for.
+	asked chan question
+	// ends end what goes on in the background; printed is what it printed.
+	ends    []func()
+	printed []*output
 }
 
 // settings are what the service needs on this machine, and timeouts that no healthy plugin meets. They are added to the page's Supervisor document.
@@ -50,15 +55,24 @@ const settings = `  # what the test adds
   defaults: {sandbox: {profile: none}, timeouts: {default: 1500ms}}
 `
 
-// wrapper is the reader's nri-supervisor: it finds the configuration below the page's root.
+// wrapper is the reader's nri-supervisor, that which is installed if there is one: it finds the configuration below the page's root, looks at a node there, and shows the demo faster.
 const wrapper = `#!/bin/sh
-config=%[1]q
-if [ -f "$config" ] && ! grep -q 'what the test adds' "$config"; then cat %[2]q >>"$config"; fi
+root=%[1]q
+config=$root/etc/nri-supervisor/config.yaml
+program=$root/usr/local/bin/nri-supervisor
+[ -x "$program" ] || program=%[2]q
+if [ -f "$config" ] && ! grep -q 'what the test adds' "$config"; then cat "$root/settings.yaml" >>"$config"; fi
+case "$1" in
+doctor)
+	case " $* " in *" --root "*) ;; *) set -- "$@" --root "$root" ;; esac
+	set -- "$@" --wait 1m --socket "$root/run/nri-supervisor/admin.sock" ;;
+demo) exec "$program" "$@" --containers 300 --rate 150 ;;
+esac
 case "$1" in
 check|run|status|security|missed|events|explain|record|plugin|reload|bypass|doctor|log-level)
-	case " $* " in *" --config "*|*" --socket "*) ;; *) [ -f "$config" ] && exec %[3]q "$@" --config "$config" ;; esac ;;
+	case " $* " in *" --config "*) ;; *) [ -f "$config" ] && exec "$program" "$@" --config "$config" ;; esac ;;
 esac
-exec %[3]q "$@"
+exec "$program" "$@"
 `
 
 func newReader(t *testing.T) *reader {
@@ -69,8 +83,8 @@ func newReader(t *testing.T) *reader {
 	}
 	r := &reader{t: t, repo: repo, root: harness.TempDir(t)}
 	r.dir = filepath.Join(r.root, "home")
-	bin := filepath.Join(r.root, "usr", "local", "bin")
-	for _, dir := range []string{r.dir, bin, filepath.Join(r.root, "etc", "nri-supervisor")} {
+	bin := filepath.Join(r.root, "programs")
+	for _, dir := range []string{r.dir, bin, filepath.Join(r.root, "etc", "nri-supervisor"), filepath.Join(r.root, "etc/systemd/system"), filepath.Join(r.root, "usr/local/bin")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -82,21 +96,22 @@ func newReader(t *testing.T) *reader {
 	}
 	add := filepath.Join(r.root, "settings.yaml")
 	r.write(add, fmt.Sprintf(settings, r.rt.Socket, filepath.Join(r.root, "etc/nri-supervisor/plugins.d"), filepath.Join(r.root, "run/nri-supervisor"), filepath.Join(r.root, "var/lib/nri-supervisor")), 0o644)
-	r.write(filepath.Join(bin, "nri-supervisor"), fmt.Sprintf(wrapper, filepath.Join(r.root, "etc/nri-supervisor/config.yaml"), add, supervisor), 0o755)
+	r.write(filepath.Join(bin, "nri-supervisor"), fmt.Sprintf(wrapper, r.root, supervisor), 0o755)
 	r.write(filepath.Join(bin, "sudo"), "#!/bin/sh\nexec \"$@\"\n", 0o755)
-	// Compiled with cgo as the tests themselves are, so that what they compiled is used again.
-	r.write(filepath.Join(bin, "go"), "#!/bin/sh\nunset CGO_ENABLED\nexec "+goCommand(t)+" \"$@\"\n", 0o755)
-	r.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "REPO="+repo, "PROGRAMS="+filepath.Dir(supervisor), "GOFLAGS=-mod=mod -buildvcs=false", "GONOSUMDB=*", "GOWORK=off", "LC_ALL=C")
-	return r
-}
-
-func goCommand(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("go")
+	r.node()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	for name := range standIns() {
+		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.listen()
+	r.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), envPath+"="+os.Getenv("PATH"), envRoot+"="+r.root, "REPO="+repo, "PROGRAMS="+filepath.Dir(supervisor),
+		"GOFLAGS=-mod=mod -buildvcs=false", "GONOSUMDB=*", "GOWORK=off", "LC_ALL=C")
+	return r
 }
 
 func (r *reader) write(path, text string, mode os.FileMode) {
@@ -110,7 +125,7 @@ func (r *reader) write(path, text string, mode os.FileMode) {
 }
 
 // absolute are the folders that a page may name.
-var absolute = regexp.MustCompile(`(^|[\s"'=:,({<>])(/etc/nri-supervisor|/etc/systemd|/etc/bash_completion\.d|/opt|/run/nri-supervisor|/var/lib/nri-supervisor|/usr/local/bin)\b`)
+var absolute = regexp.MustCompile(`(^|[\s"'=:,({<>])(/host|/etc/nri-supervisor|/etc/systemd|/etc/bash_completion\.d|/opt|/run/nri-supervisor|/var/lib/nri-supervisor|/usr/local/bin)\b`)
 
 // rooted puts what a page names below its root.
 func (r *reader) rooted(text string) string {
@@ -155,7 +170,7 @@ func (r *reader) bash(script string) (string, int) {
 	cmd.WaitDelay = patience
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	err := r.serve(cmd.Run)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		r.t.Fatalf("run %q: %v\n%s", script, err, &out)
@@ -182,7 +197,8 @@ func (r *reader) beside(script string) {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	r.t.Cleanup(func() {
+	r.printed = append(r.printed, &out)
+	end := sync.OnceFunc(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -191,29 +207,15 @@ func (r *reader) beside(script string) {
 			<-ended
 			r.t.Errorf("%q did not end by SIGTERM", script)
 		}
+	})
+	r.ends = append(r.ends, end)
+	r.t.Cleanup(func() {
+		end()
 		if r.t.Failed() {
 			r.t.Logf("%q printed:\n%s", script, &out)
 		}
 	})
 	r.rt.WaitSync()
-}
-
-// output is read while it is written.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // ready waits until plugins are in service.
