@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -126,14 +127,8 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 	past := s.past(ctx, namespace, podName)
 	var out []Explanation
 	pods, ctrs := s.store.All()
-	for _, e := range slices.Concat(pods, ctrs) {
-		if e.Pod.GetNamespace() != namespace || e.Pod.GetName() != podName {
-			continue
-		}
-		if container != "" && (e.Container == nil || e.Container.GetName() != container && e.Ref.Container != container) {
-			continue
-		}
-		out = append(out, s.explainEntry(e, past))
+	for _, list := range []iter.Seq[store.Entry]{pods, ctrs} {
+		out = s.explainNamed(out, list, past, namespace, podName, container)
 	}
 	out = append(out, gone(out, explainPast(past.decisions, namespace, podName, container))...)
 	if len(out) == 0 {
@@ -152,6 +147,20 @@ func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container 
 		}
 	}
 	return out, nil
+}
+
+// explainNamed explains those of a list that are meant.
+func (s *Supervisor) explainNamed(out []Explanation, list iter.Seq[store.Entry], past pastDecisions, namespace, podName, container string) []Explanation {
+	for e := range list {
+		if e.Pod.GetNamespace() != namespace || e.Pod.GetName() != podName {
+			continue
+		}
+		if container != "" && (e.Container == nil || e.Container.GetName() != container && e.Ref.Container != container) {
+			continue
+		}
+		out = append(out, s.explainEntry(e, past))
+	}
+	return out
 }
 
 // maxGone bounds how many pods and containers that are gone are explained beside those that live: one that crashes leaves a container every five minutes.

@@ -7,6 +7,10 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
+// Rest lets go of what is kept at hand for events that have not come for some seconds: what is known of pods and containers is then kept encoded. It returns how many bytes that made. Call it
+// every few seconds. Safe for concurrent use.
+func (s *Supervisor) Rest() int { return s.store.Pack() }
+
 // forgetContainer drops a container that is gone.
 func (s *Supervisor) forgetContainer(ref store.Ref) {
 	s.store.RemoveContainer(ref)

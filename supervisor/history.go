@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"cmp"
-	"slices"
 	"sync"
 	"time"
 
@@ -127,19 +126,6 @@ func (h *history) before(ref store.Ref) {
 	if h.unexplained[ref] == "" {
 		h.unexplained[ref] = reasonBeforeInstall
 	}
-}
-
-// mention returns the pods and containers about which something is remembered of the plugin.
-func (s *Supervisor) mention(name string) []store.Ref {
-	var out []store.Ref
-	pods, ctrs := s.store.All()
-	for _, e := range slices.Concat(pods, ctrs) {
-		pinned := slices.ContainsFunc(e.Pins, func(p store.Pin) bool { return p.Plugin == name })
-		if pinned || s.hasWork(e.Ref, name) || e.Ref.IsPod() && slices.Contains(s.store.Left(e.Ref.Pod), name) {
-			out = append(out, e.Ref)
-		}
-	}
-	return out
 }
 
 // explainUnexplained records the work of a plugin that is missing from containers of its snapshot. It runs when the plugin's subscription is known.

@@ -95,12 +95,12 @@ func (s *Supervisor) Record(ctx context.Context, f RecordFilter, uid uint32, eac
 	}
 	state := &recording.Event{Name: "Synchronize", Time: time.Now()}
 	pods, ctrs := s.store.All()
-	for _, e := range pods {
+	for e := range pods {
 		if f.picks(e.Pod) {
 			state.Pods = append(state.Pods, e.Pod)
 		}
 	}
-	for _, e := range ctrs {
+	for e := range ctrs {
 		if f.picks(e.Pod) {
 			state.Containers = append(state.Containers, e.Container)
 		}

@@ -50,6 +50,13 @@ func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiti
 			s.ending = append(s.ending, st.old)
 		}
 	}
+	var added []*host
+	for _, st := range steps {
+		if st.Change == "added" {
+			added = append(added, st.h)
+		}
+	}
+	s.decideFor(added)
 	var waits []waiting
 	for _, st := range steps {
 		if st.Change != "removed" {
@@ -138,9 +145,6 @@ func (s *Supervisor) carryOut(st step) <-chan error {
 	case st.kind != changeWhole:
 		return st.h.change(st.kind)
 	}
-	if st.Change == "added" {
-		s.decideFor(st.h)
-	}
 	done := make(chan error, 1)
 	h := st.h
 	h.restoreManual()
@@ -157,11 +161,11 @@ func (s *Supervisor) retire(st step) {
 	old := st.old
 	switch {
 	case st.h == nil:
-		refs := s.mention(old.name)
+		refs := s.store.Mentions(old.name)
 		s.store.ForgetPlugin(old.name)
 		s.history.decided(s, refs...)
 	case st.h.name != old.name:
-		refs := s.mention(old.name)
+		refs := s.store.Mentions(old.name)
 		s.store.RenamePlugin(old.name, st.h.name)
 		s.history.renamed(old.name, st.h.name)
 		s.history.decided(s, refs...)
@@ -178,23 +182,33 @@ func (s *Supervisor) retire(st step) {
 	old.met.forget(st.h != nil && st.h.name == old.name)
 }
 
-// decideFor takes the decisions about a plugin that is new for the pods and containers that are there already. What it has missed of them is recorded when it has been told of them.
-func (s *Supervisor) decideFor(h *host) {
+// decideFor takes the decisions about plugins that are new for the pods and containers that are there already. What they have missed of them is recorded when they have been told of them.
+func (s *Supervisor) decideFor(hosts []*host) {
+	if len(hosts) == 0 {
+		return
+	}
 	pods, ctrs := s.store.All()
-	p := h.policy()
-	left := map[string]bool{}
-	for _, e := range pods {
-		for _, name := range s.store.Left(e.Ref.Pod) {
-			left[e.Ref.Pod] = left[e.Ref.Pod] || name == h.name
+	for e := range pods {
+		if !e.Pinned {
+			continue
 		}
-		if e.Pinned && !left[e.Ref.Pod] {
-			s.addDecision(h, e.Ref, p.MatchPod(e.Pod))
+		left := s.store.Left(e.Ref.Pod)
+		for _, h := range hosts {
+			if !slices.Contains(left, h.name) {
+				s.addDecision(h, e.Ref, h.policy().MatchPod(e.Pod))
+			}
 		}
 	}
-	for _, e := range ctrs {
-		if e.Pinned && !left[e.Ref.Pod] { // one whose decision is still due gets it by the new plan
-			s.history.before(e.Ref)
-			s.addDecision(h, e.Ref, p.MatchContainer(e.Pod, e.Container))
+	for e := range ctrs {
+		if !e.Pinned { // one whose decision is still due gets it by the new plan
+			continue
+		}
+		left := s.store.Left(e.Ref.Pod)
+		for _, h := range hosts {
+			if !slices.Contains(left, h.name) {
+				s.history.before(e.Ref)
+				s.addDecision(h, e.Ref, h.policy().MatchContainer(e.Pod, e.Container))
+			}
 		}
 	}
 }

@@ -157,9 +157,5 @@ func recordPins(pins []store.Pin) []state.Pin {
 
 // decideForNewcomers takes the decisions about the plugins that the run before did not have, for what it has decided about.
 func (s *Supervisor) decideForNewcomers() {
-	for _, h := range s.plan().hosts {
-		if !s.history.knew(h.name) {
-			s.decideFor(h)
-		}
-	}
+	s.decideFor(slices.DeleteFunc(slices.Clone(s.plan().hosts), func(h *host) bool { return s.history.knew(h.name) }))
 }

@@ -142,8 +142,12 @@ func (s *Supervisor) fromPins(pins []store.Pin, pod *api.PodSandbox) []selected 
 
 // mayUpdate reports whether the container is in the plugin's scope: it is selected for it, and may still see it.
 func (s *Supervisor) mayUpdate(h *host, ref store.Ref) bool {
-	e, ok := s.store.Get(ref)
-	return ok && h.policy().MaySee(e.Pod) && slices.ContainsFunc(e.Pins, func(p store.Pin) bool { return p.Plugin == h.name && p.Selected })
+	pins, _ := s.store.Pins(ref)
+	if !slices.ContainsFunc(pins, func(p store.Pin) bool { return p.Plugin == h.name && p.Selected }) {
+		return false
+	}
+	p, ok := s.store.Pod(ref.Pod)
+	return ok && h.policy().MaySee(p)
 }
 
 // podKey names a pod in a way that survives the kubelet's retries with a new sandbox.

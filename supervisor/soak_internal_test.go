@@ -54,6 +54,7 @@ func TestALongLifeTakesNoMoreMemoryThanAShortOne(t *testing.T) { //nolint:parall
 			}
 			if lives%50 == 0 { // notifications have no limit of their own here
 				f.idle()
+				f.s.Rest()
 			}
 		}
 	}

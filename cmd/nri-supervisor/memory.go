@@ -20,7 +20,9 @@ const (
 	// quietBytes is what is allocated at most between two looks when nothing happens.
 	quietBytes = 1 << 20
 	// idleHeap is how much memory the process may hold that nothing uses, before it is given back in a quiet moment.
-	idleHeap = 8 << 20
+	idleHeap = 4 << 20
+	// decodedTimes is how much more memory a message takes decoded than encoded, at least.
+	decodedTimes = 2
 )
 
 // heapState is what Go's collector says, in bytes.
@@ -33,31 +35,34 @@ type heapState struct {
 // heapKeeper decides how the heap is kept: large where that is cheap, and small when nothing happens. The zero value is ready for use.
 type heapKeeper struct {
 	seen, given uint64 // allocated at the last look, and when memory was given back last
+	packed      uint64 // what was packed since then: the collector may not know yet that the unpacked is garbage
 }
 
-// look returns for how much growth, in percent of what lives, a collection is due, and whether memory is to be given back now.
-func (k *heapKeeper) look(h heapState) (percent int, giveBack bool) {
+// look returns for how much growth, in percent of what lives, a collection is due, and whether memory is to be given back now. packed is how many bytes were packed just before.
+func (k *heapKeeper) look(h heapState, packed uint64) (percent int, giveBack bool) {
 	percent = percentMost
 	if h.live > 0 {
 		percent = int(min(max(spareHeap*100/h.live, percentLeast), percentMost))
 	}
-	quiet := h.allocated-k.seen < quietBytes
+	quiet := h.allocated-k.seen < quietBytes+2*packed
 	k.seen = h.allocated
-	if quiet && h.held > h.live+idleHeap && h.allocated-k.given > idleHeap {
-		k.given = h.allocated
+	k.packed += packed
+	if quiet && h.held+decodedTimes*k.packed > h.live+idleHeap && h.allocated-k.given > idleHeap {
+		k.given, k.packed = h.allocated, 0
 		giveBack = true
 	}
 	return percent, giveBack
 }
 
-// keepHeap keeps the heap until ctx ends. What GOGC in the environment says stays.
-func keepHeap(ctx context.Context) {
+// keepHeap keeps the heap until ctx ends. rest makes what is known take little memory, and returns how many bytes it packed. What GOGC in the environment says stays.
+func keepHeap(ctx context.Context, rest func() int) {
 	var k heapKeeper
 	set := 0
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
 	for {
-		percent, giveBack := k.look(readHeap())
+		packed := uint64(rest()) //nolint:gosec // a number of bytes
+		percent, giveBack := k.look(readHeap(), packed)
 		if giveBack {
 			debug.FreeOSMemory()
 		}

@@ -20,16 +20,7 @@ const (
 // completePod returns next with what it lacks taken from prev, as a new message unless nothing is lacking. Labels and annotations of a
 // sandbox never change, but a runtime whose sandbox container is gone shows fewer of them: missing keys are kept.
 func completePod(next, prev *api.PodSandbox) *api.PodSandbox {
-	out := complete(next, prev, func(field protoreflect.Name) rule {
-		switch field {
-		case "pid":
-			return never
-		case "linux":
-			return within
-		default:
-			return whenEmpty
-		}
-	})
+	out := complete(next, prev, ofPod)
 	labels, annotations := lacksKey(out.GetLabels(), prev.GetLabels()), lacksKey(out.GetAnnotations(), prev.GetAnnotations())
 	if !labels && !annotations {
 		return out
@@ -49,16 +40,29 @@ func completePod(next, prev *api.PodSandbox) *api.PodSandbox {
 // completeContainer does the same for containers. Their annotations are filled only as a whole, since an adjustment can remove one between
 // the creation and the next event.
 func completeContainer(next, prev *api.Container) *api.Container {
-	return complete(next, prev, func(field protoreflect.Name) rule {
-		switch field {
-		case "pid", "finished_at", "exit_code", "status_reason", "status_message":
-			return never
-		case "linux":
-			return within
-		default:
-			return whenEmpty
-		}
-	})
+	return complete(next, prev, ofContainer)
+}
+
+func ofPod(field protoreflect.Name) rule {
+	switch field {
+	case "pid":
+		return never
+	case "linux":
+		return within
+	default:
+		return whenEmpty
+	}
+}
+
+func ofContainer(field protoreflect.Name) rule {
+	switch field {
+	case "pid", "finished_at", "exit_code", "status_reason", "status_message":
+		return never
+	case "linux":
+		return within
+	default:
+		return whenEmpty
+	}
 }
 
 func complete[M proto.Message](next, prev M, of func(protoreflect.Name) rule) M {

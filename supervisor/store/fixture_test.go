@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,12 @@ func ids[M interface{ GetId() string }](list []M) []string {
 		out = append(out, m.GetId())
 	}
 	return out
+}
+
+// all is the store's All as lists.
+func all(s *store.Store) (pods, ctrs []store.Entry) {
+	p, c := s.All()
+	return slices.Collect(p), slices.Collect(c)
 }
 
 func refs(list []store.Entry) []store.Ref {

@@ -20,8 +20,9 @@ func (s *Store) RemoveContainer(ref Ref) (Entry, bool) {
 	if c == nil {
 		return Entry{}, false
 	}
-	s.dropLocked(p, ref.Container)
-	return c.entry(ref, p.msg), true
+	gone := c.entry(ref, p.get())
+	s.dropLocked(ref.Pod, p, ref.Container)
+	return gone, true
 }
 
 // RemovePod forgets a pod and its containers and returns what was known, the containers sorted by id. False = unknown.
@@ -32,9 +33,10 @@ func (s *Store) RemovePod(id string) (pod Entry, ctrs []Entry, ok bool) {
 	if !ok {
 		return Entry{}, nil, false
 	}
+	pod = p.entry(id)
 	ctrs = s.removePodLocked(id, p)
 	sortEntries(ctrs)
-	return p.entry(id), ctrs, true
+	return pod, ctrs, true
 }
 
 func (s *Store) advance(ref Ref, to Phase) bool {
@@ -62,11 +64,12 @@ func (s *Store) setPhaseLocked(c *container, to Phase) {
 	s.countLocked(c, +1)
 }
 
-func (s *Store) dropLocked(p *pod, id string) {
+func (s *Store) dropLocked(podID string, p *pod, id string) {
 	s.countLocked(p.ctrs[id], -1)
+	p.ctrs[id].release()
 	delete(p.ctrs, id)
 	in := s.byID[id]
-	if in = slices.DeleteFunc(in, func(pod string) bool { return pod == p.msg.GetId() }); len(in) == 0 {
+	if in = slices.DeleteFunc(in, func(pod string) bool { return pod == podID }); len(in) == 0 {
 		delete(s.byID, id)
 	} else {
 		s.byID[id] = in
@@ -76,10 +79,12 @@ func (s *Store) dropLocked(p *pod, id string) {
 
 func (s *Store) removePodLocked(id string, p *pod) []Entry {
 	gone := make([]Entry, 0, len(p.ctrs))
+	msg := p.get()
 	for cid, c := range p.ctrs {
-		gone = append(gone, c.entry(Ref{Pod: id, Container: cid}, p.msg))
-		s.dropLocked(p, cid)
+		gone = append(gone, c.entry(Ref{Pod: id, Container: cid}, msg))
+		s.dropLocked(id, p, cid)
 	}
+	p.release()
 	delete(s.pods, id)
 	return gone
 }

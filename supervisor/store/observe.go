@@ -22,7 +22,7 @@ func (s *Store) ObservePod(p *api.PodSandbox, at time.Time) *api.PodSandbox {
 	if !isNew {
 		rec.heard()
 	}
-	return rec.msg
+	return rec.get()
 }
 
 // ObserveCreation learns of a container from its CreateContainer request. If the Ref is known already, the former life ends here: it is
@@ -36,10 +36,10 @@ func (s *Store) ObserveCreation(p *api.PodSandbox, c *api.Container, at time.Tim
 		return unplaced(ref, p, c)
 	}
 	rec := s.podOfLocked(ref, p, at)
-	out := Observed{Ref: ref, Pod: rec.msg, New: true}
+	out := Observed{Ref: ref, Pod: rec.get(), New: true}
 	if old, ok := rec.ctrs[ref.Container]; ok {
-		gone := old.entry(ref, rec.msg)
-		s.dropLocked(rec, ref.Container)
+		gone := old.entry(ref, rec.get())
+		s.dropLocked(ref.Pod, rec, ref.Container)
 		out.Replaced = &gone
 	}
 	out.Container = s.addLocked(rec, ref, c, PhaseCreating).msg
@@ -60,7 +60,7 @@ func (s *Store) ObserveContainer(p *api.PodSandbox, c *api.Container, at time.Ti
 	rec := s.podOfLocked(ref, p, at)
 	ctr, isNew := s.containerLocked(rec, ref, c)
 	s.advanceLocked(ctr, phaseOf(ctr.msg, ctr.phase))
-	return Observed{Ref: ref, Pod: rec.msg, Container: ctr.msg, New: isNew}
+	return Observed{Ref: ref, Pod: rec.get(), Container: ctr.msg, New: isNew}
 }
 
 // unplaced is what an observation of a container without a Ref comes to.
@@ -111,15 +111,26 @@ func (s *Store) podLocked(id string, p *api.PodSandbox, at time.Time) (rec *pod,
 	rec, ok := s.pods[id]
 	switch {
 	case ok && p != nil:
-		rec.msg = completePod(p, rec.msg)
+		s.refreshPodLocked(rec, p)
 	case !ok:
 		if p == nil {
 			p = &api.PodSandbox{Id: id}
 		}
-		rec = &pod{msg: p, seen: at, ctrs: map[string]*container{}}
+		rec = &pod{seen: at, ctrs: map[string]*container{}}
+		rec.set(p)
+		s.warmLocked(rec, &rec.warm)
 		s.pods[id] = rec
 	}
 	return rec, !ok
+}
+
+// refreshPodLocked completes p with what is known of the pod, and puts it in its place.
+func (s *Store) refreshPodLocked(rec *pod, p *api.PodSandbox) {
+	if rec.msg != nil || !coversPod(p, rec.raw) {
+		p = completePod(p, rec.get())
+	}
+	rec.set(p)
+	s.warmLocked(rec, &rec.warm)
 }
 
 // heard records that the pod got past its creation.
@@ -131,7 +142,11 @@ func (s *Store) containerLocked(p *pod, ref Ref, c *api.Container) (rec *contain
 	if !ok {
 		return s.addLocked(p, ref, c, PhaseCreated), true
 	}
-	rec.msg = completeContainer(c, rec.msg)
+	if rec.msg != nil || !coversContainer(c, rec.raw) {
+		c = completeContainer(c, rec.get())
+	}
+	rec.set(c)
+	s.warmLocked(rec, &rec.warm)
 	return rec, false
 }
 
@@ -139,7 +154,9 @@ func (s *Store) addLocked(p *pod, ref Ref, c *api.Container, phase Phase) *conta
 	if c.GetPodSandboxId() == "" {
 		c = completeContainer(c, &api.Container{PodSandboxId: ref.Pod})
 	}
-	rec := &container{msg: c, phase: phase}
+	rec := &container{phase: phase}
+	rec.set(c)
+	s.warmLocked(rec, &rec.warm)
 	p.ctrs[ref.Container] = rec
 	s.byID[ref.Container] = append(s.byID[ref.Container], ref.Pod)
 	s.ctrs++

@@ -209,7 +209,7 @@ func TestAContainerFirstSeenAfterItsCreationIsCreated(t *testing.T) {
 func TestWhatIsUnknownChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := made(t, "c")
-	wantPods, wantCtrs := s.All()
+	wantPods, wantCtrs := all(s)
 	for _, ref := range []store.Ref{{}, {Pod: "x"}, {Pod: "p", Container: "x"}, {Pod: "x", Container: "c"}, {Container: "c"}} {
 		pin := store.Pin{Plugin: "gpu", Selected: true}
 		for name, known := range map[string]bool{
@@ -233,7 +233,7 @@ func TestWhatIsUnknownChangesNothing(t *testing.T) {
 	if s.SetWork(store.Ref{Pod: "p"}, store.Work{Plugin: "gpu", Missed: true}) || s.SetStopped(store.Ref{Pod: "p"}) {
 		t.Error("a pod has work or a phase")
 	}
-	pods, ctrs := s.All()
+	pods, ctrs := all(s)
 	same(t, "pods", wantPods, pods)
 	same(t, "containers", wantCtrs, ctrs)
 	same(t, "missed counts", map[store.MissedKey]int{}, s.MissedCounts())

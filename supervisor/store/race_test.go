@@ -42,7 +42,8 @@ func TestManyGoroutinesMayUseTheStoreAtOnce(t *testing.T) {
 			}
 			listed, counted := s.Missed(), s.MissedCounts()
 			_, _ = listed, counted
-			s.All()
+			all(s)
+			s.Pack()
 			s.AddPins(store.Ref{Pod: "p0", Container: "c0"}, store.Pin{Plugin: "net", Selected: true})
 			s.ForgetPlugin("net")
 		}

@@ -100,8 +100,8 @@ func (s *Store) dropUnlistedLocked(listed map[Ref]bool, since time.Time, diff *D
 		case listed[Ref{Pod: id}]:
 			for cid, c := range p.ctrs {
 				if ref := (Ref{Pod: id, Container: cid}); !listed[ref] {
-					diff.GoneContainers = append(diff.GoneContainers, c.entry(ref, p.msg))
-					s.dropLocked(p, cid)
+					diff.GoneContainers = append(diff.GoneContainers, c.entry(ref, p.get()))
+					s.dropLocked(id, p, cid)
 				}
 			}
 		case !p.past && !p.seen.Before(since):

@@ -74,7 +74,7 @@ func TestAListedContainerHasThePhaseOfItsState(t *testing.T) {
 			}
 			s.Replace(nil, listed, noon, noon)
 			_, ctrs := s.All()
-			for _, e := range ctrs {
+			for e := range ctrs {
 				if e.Phase != want {
 					t.Errorf("phase of %q = %v, want %v", e.Ref, e.Phase, want)
 				}

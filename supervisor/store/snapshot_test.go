@@ -78,7 +78,7 @@ func TestASnapshotIsSorted(t *testing.T) {
 	gotPods, gotCtrs, _ := s.Snapshot("gpu")
 	same(t, "pods", pods, ids(gotPods))
 	same(t, "containers", ctrs, ids(gotCtrs))
-	allPods, allCtrs := s.All()
+	allPods, allCtrs := all(s)
 	for i := range pods {
 		if allPods[i].Ref.Pod != pods[i] || allCtrs[i].Ref.Container != ctrs[i] {
 			t.Fatalf("All() at %d = %v and %v, want %v and %v", i, allPods[i].Ref, allCtrs[i].Ref, pods[i], ctrs[i])

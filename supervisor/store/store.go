@@ -14,11 +14,14 @@ type Store struct {
 	byID   map[string][]string // container id → the pods that have one, so that finding a pod costs no pass over all
 	ctrs   int                 // containers in all pods
 	missed map[MissedKey]int   // missing work of living containers; no zero values
+	warm   []parcel            // what is kept decoded, and may be gone
+
+	thawing sync.Mutex // one Snapshot after the other, so that the next finds decoded what the one before decoded; taken before mu
 }
 
 // pod is the mutable record of one pod. Its messages and slices are replaced, never written into.
 type pod struct {
-	msg    *api.PodSandbox
+	podBody
 	seen   time.Time // first sight
 	past   bool      // an event after the first one, or a listing, proves that the pod got past its creation
 	spared bool      // kept by a Replace that did not list it, and not heard of since
@@ -30,7 +33,7 @@ type pod struct {
 
 // container is the mutable record of one container, under the same rule.
 type container struct {
-	msg    *api.Container
+	ctrBody
 	phase  Phase
 	pinned bool
 	pins   []Pin
@@ -57,7 +60,7 @@ func (s *Store) Pod(id string) (*api.PodSandbox, bool) {
 	if !ok {
 		return nil, false
 	}
-	return p.msg, true
+	return p.get(), true
 }
 
 // Container returns the container. False = unknown, or ref names a pod.
@@ -68,7 +71,7 @@ func (s *Store) Container(ref Ref) (*api.Container, bool) {
 	if c == nil {
 		return nil, false
 	}
-	return c.msg, true
+	return c.get(), true
 }
 
 // Get returns everything known about a pod or container. False = unknown.
@@ -82,7 +85,7 @@ func (s *Store) Get(ref Ref) (Entry, bool) {
 	case ref.IsPod():
 		return p.entry(ref.Pod), true
 	default:
-		return c.entry(ref, p.msg), true
+		return c.entry(ref, p.get()), true
 	}
 }
 
@@ -95,12 +98,26 @@ func (s *Store) findLocked(ref Ref) (*pod, *container) {
 	return p, p.ctrs[ref.Container]
 }
 
+// known is the pod's record without the pod.
+func (p *pod) known(id string) Entry {
+	return Entry{Ref: Ref{Pod: id}, Phase: PhaseCreated, Pinned: p.pinned, Pins: p.pins}
+}
+
 // entry returns a copy of the pod's record.
 func (p *pod) entry(id string) Entry {
-	return Entry{Ref: Ref{Pod: id}, Pod: p.msg, Phase: PhaseCreated, Pinned: p.pinned, Pins: p.pins}
+	e := p.known(id)
+	e.Pod = p.get()
+	return e
+}
+
+// known is the container's record without pod and container.
+func (c *container) known(ref Ref) Entry {
+	return Entry{Ref: ref, Phase: c.phase, Pinned: c.pinned, Pins: c.pins, Work: c.work}
 }
 
 // entry returns a copy of the container's record.
 func (c *container) entry(ref Ref, p *api.PodSandbox) Entry {
-	return Entry{Ref: ref, Pod: p, Container: c.msg, Phase: c.phase, Pinned: c.pinned, Pins: c.pins, Work: c.work}
+	e := c.known(ref)
+	e.Pod, e.Container = p, c.get()
+	return e
 }

@@ -90,8 +90,8 @@ func (s *Store) collectMissed() []MissedContainer {
 					continue
 				}
 				out = append(out, MissedContainer{
-					Ref: Ref{Pod: pid, Container: cid}, Namespace: p.msg.GetNamespace(), PodName: p.msg.GetName(),
-					Container: c.msg.GetName(), Plugin: w.Plugin, Reason: w.Reason, At: w.At,
+					Ref: Ref{Pod: pid, Container: cid}, Namespace: p.namespace(), PodName: p.name(),
+					Container: c.name(), Plugin: w.Plugin, Reason: w.Reason, At: w.At,
 				})
 			}
 		}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// message is all that protobuf generates for a type, and the pointer to it.
+type message[T any] interface {
+	*T
+	proto.Message
+}
+
+// body is the last known message of a pod or container. While there are events about it, it is kept as it came; when it has been quiet for a while it is packed: only its encoding is kept, one
+// allocation of the exact size, which is a third of what the decoded message takes. At least one of both is there. Neither is ever written into.
+type body[T any, M message[T]] struct {
+	msg M      // nil when packed
+	raw []byte // the encoding of msg; nil when msg has not been packed since it came
+	// warm says that it is in the store's list of what is to be packed, touched that something came about it since the last Pack.
+	warm, touched bool
+}
+
+type (
+	podBody = body[api.PodSandbox, *api.PodSandbox]
+	ctrBody = body[api.Container, *api.Container]
+)
+
+// get returns the message, decoded anew when it is packed.
+func (b *body[T, M]) get() M {
+	if b.msg != nil {
+		return b.msg
+	}
+	return unpack[T, M](b.raw)
+}
+
+// unpack decodes what was encoded here, or had been decoded before, so that it cannot fail.
+func unpack[T any, M message[T]](raw []byte) M {
+	m := M(new(T))
+	_ = proto.Unmarshal(raw, m)
+	return m
+}
+
+// set puts a message in place of what was known.
+func (b *body[T, M]) set(m M) { b.msg, b.raw, b.touched = m, nil, true }
+
+// thaw keeps the message m that raw was decoded to, unless what is known is another by now.
+func (b *body[T, M]) thaw(raw []byte, m M) {
+	if b.msg == nil && same(b.raw, raw) {
+		b.msg, b.touched = m, true
+	}
+}
+
+// same reports whether both are the same memory.
+func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// text is a string field of the message; number is that of the field, get what reads it from the decoded message.
+func (b *body[T, M]) text(number protowire.Number, get func(M) string) string {
+	if b.msg != nil {
+		return get(b.msg)
+	}
+	for raw := b.raw; len(raw) > 0; {
+		num, typ, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			break
+		}
+		raw = raw[n:]
+		if num == number && typ == protowire.BytesType {
+			v, _ := protowire.ConsumeBytes(raw)
+			return string(v)
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, raw); n < 0 {
+			break
+		}
+		raw = raw[n:]
+	}
+	return ""
+}
+
+// The numbers of the fields that are read without decoding the others, by NRI's api.proto.
+const (
+	podName, podNamespace = 2, 4
+	containerName         = 3
+)
+
+func (p *pod) name() string       { return p.text(podName, (*api.PodSandbox).GetName) }
+func (p *pod) namespace() string  { return p.text(podNamespace, (*api.PodSandbox).GetNamespace) }
+func (c *container) name() string { return c.text(containerName, (*api.Container).GetName) }
+
+// parcel is a record of the store, as far as packing it goes. All but a message itself is under the store's lock.
+type parcel interface {
+	// due returns the message that is to be packed, with its encoding if that is known. Not yet: something came about it since the last time. Both nil: there is none any more.
+	due() (m proto.Message, raw []byte, yet bool)
+	// pack puts the encoding in the message's place, unless something came about it meanwhile, and reports whether it did.
+	pack(m proto.Message, raw []byte) bool
+	// rest says that it is in no list of what is to be packed.
+	rest()
+}
+
+func (b *body[T, M]) due() (m proto.Message, raw []byte, yet bool) {
+	switch {
+	case b.msg == nil:
+		return nil, nil, true
+	case b.touched:
+		b.touched = false
+		return nil, nil, false
+	}
+	return b.msg, b.raw, true
+}
+
+// release lets go of the message of what is forgotten, since the record itself may be in the list of what is to be packed.
+func (b *body[T, M]) release() { b.msg, b.raw, b.touched = nil, nil, false }
+
+func (b *body[T, M]) pack(m proto.Message, raw []byte) bool {
+	if b.touched || proto.Message(b.msg) != m {
+		return false
+	}
+	b.msg, b.raw = nil, raw
+	return true
+}
+
+func (b *body[T, M]) rest() { b.warm = false }
+
+// warmLocked takes a record into the list of what is to be packed.
+func (s *Store) warmLocked(p parcel, listed *bool) {
+	if !*listed {
+		*listed = true
+		s.warm = append(s.warm, p)
+	}
+}
+
+// Pack keeps only the encoding of what nothing came about since the Pack before, and returns how many bytes that made. Call it every few seconds: what events are about is then decoded, and what
+// just lives takes little memory. Its cost depends on how many pods and containers there were events about, and it holds the lock only for moments.
+func (s *Store) Pack() (bytes int) {
+	type job struct {
+		parcel
+		msg proto.Message
+		raw []byte
+	}
+	var jobs []job
+	s.mu.Lock()
+	stay := s.warm[:0]
+	for _, p := range s.warm {
+		switch m, raw, yet := p.due(); {
+		case !yet:
+			stay = append(stay, p)
+		case m == nil:
+			p.rest()
+		default:
+			jobs = append(jobs, job{p, m, raw})
+		}
+	}
+	clear(s.warm[len(stay):])
+	s.warm = stay
+	if len(stay) == 0 {
+		s.warm = nil
+	}
+	s.mu.Unlock()
+	for i := range jobs {
+		if j := &jobs[i]; j.raw == nil {
+			j.raw, _ = proto.Marshal(j.msg) // nothing, if it holds what cannot be encoded: then it stays as it is
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range jobs {
+		switch {
+		case len(j.raw) == 0:
+			j.rest()
+		case j.pack(j.msg, j.raw):
+			j.rest()
+			bytes += len(j.raw)
+		default:
+			s.warm = append(s.warm, j.parcel)
+		}
+	}
+	return bytes
+}
