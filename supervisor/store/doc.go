@@ -18,6 +18,9 @@
 // who asked: both are read-only, for ever. A later observation replaces the pointer and never writes into a message; completed messages
 // share the parts that did not change. The slices of pins and work that are returned are shared and read-only in the same way.
 //
+// Packing. What events are about is kept decoded; what nothing came about for a while is kept as its encoding only, by [Store.Pack], and decoded for whoever asks. An event that lacks nothing, which
+// is the rule, is compared with the encoding and decodes nothing. Lists of pins that are equal are kept once.
+//
 // Concurrency. All methods are safe for concurrent use and atomic: a [Store.Snapshot] sees every change before it and none after it. No
 // callback runs and no I/O happens under the store's lock. What a caller may NOT assume: that two calls in a row see the same state.
 //

@@ -112,11 +112,29 @@ func (s *Store) changePins(ref Ref, change func(old []Pin) []Pin) bool {
 	case p == nil, c == nil && !ref.IsPod():
 		return false
 	case c != nil:
-		c.pins, c.pinned = change(c.pins), true
+		c.pins, c.pinned = s.shareLocked(change(c.pins)), true
 	default:
-		p.pins, p.pinned = change(p.pins), true
+		p.pins, p.pinned = s.shareLocked(change(p.pins)), true
 	}
 	return true
+}
+
+// latestPins is how many different lists of pins are at hand to be shared. Most pods and containers of a node are selected by one of few sets of plugins.
+const latestPins = 16
+
+// shareLocked returns a list of the same pins that something else has, too, if there was one of late.
+func (s *Store) shareLocked(pins []Pin) []Pin {
+	if len(pins) == 0 {
+		return nil
+	}
+	for _, known := range s.latest {
+		if slices.Equal(known, pins) {
+			return known
+		}
+	}
+	s.latest[s.oldest] = pins
+	s.oldest = (s.oldest + 1) % latestPins
+	return pins
 }
 
 func (s *Store) forgetPodLocked(p *pod, plugin string) {

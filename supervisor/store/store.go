@@ -16,6 +16,9 @@ type Store struct {
 	missed map[MissedKey]int   // missing work of living containers; no zero values
 	warm   []parcel            // what is kept decoded, and may be gone
 
+	latest [latestPins][]Pin // lists that were set of late
+	oldest int               // of them
+
 	thawing sync.Mutex // one Snapshot after the other, so that the next finds decoded what the one before decoded; taken before mu
 }
 
