@@ -69,6 +69,24 @@ func (c *cgroupLeaf) usage() uint64 {
 	return all - idle
 }
 
+// maxLeft bounds how many processes are looked at when an incarnation ends: who left so many may have left any number.
+const maxLeft = 100
+
+// strangers counts processes in the cgroup that are not of a process group.
+func (c *cgroupLeaf) strangers(group int) int {
+	pids, err := cgroupPIDs(c.dir)
+	if err != nil {
+		return 0 // somebody removed it
+	}
+	n := 0
+	for _, pid := range pids[:min(len(pids), maxLeft)] {
+		if of, err := unix.Getpgid(pid); err == nil && of != group {
+			n++
+		}
+	}
+	return n
+}
+
 // newLeaf makes the cgroup of an incarnation with its limits.
 func (t *cgroupTree) newLeaf(name string, l Limits) (*cgroupLeaf, error) {
 	leaf, err := t.tryNewLeaf(name, l)

@@ -28,6 +28,8 @@ func limitControllers() []string { return []string{"memory", "cpu", "pids"} }
 // hierarchy whose controller the unified one lacks. Each plugin gets a leaf below it.
 type cgroupTree struct {
 	name string
+	// noLimits is HostOptions.NoLimits.
+	noLimits bool
 	// own and parent are where the supervisor was and where the tree is in the unified hierarchy, own1 where it is in those of v1 controllers.
 	own, parent string
 	own1        map[string]string
@@ -158,7 +160,7 @@ func parseOwnCgroups(lines *bufio.Scanner) map[string]string {
 
 // openCgroupTree makes the supervisor's cgroups. A tree that a killed supervisor with the same run directory left is emptied
 // first: only plugins are ever put into it.
-func openCgroupTree(name string) (*cgroupTree, error) {
+func openCgroupTree(name string, noLimits bool) (*cgroupTree, error) {
 	if err := canCloneInto(); err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func openCgroupTree(name string) (*cgroupTree, error) {
 	if filepath.Base(own) == supervisorLeaf { // put there by DelegateSubgroup=supervisor of systemd
 		parent = filepath.Dir(own)
 	}
-	t := &cgroupTree{name: name, own: own, parent: parent, own1: v1, unified: filepath.Join(parent, name)}
+	t := &cgroupTree{name: name, noLimits: noLimits, own: own, parent: parent, own1: v1, unified: filepath.Join(parent, name)}
 	for _, base := range append([]string{t.unified}, t.v1Bases()...) {
 		if err := emptyTree(base); err != nil {
 			return nil, err
@@ -195,6 +197,8 @@ func (t *cgroupTree) make() error {
 	var wanted []string
 	for _, c := range limitControllers() {
 		switch {
+		case t.noLimits:
+			t.unlimited[c] = errors.New("this host is one without limits")
 		case slices.Contains(available, c):
 			wanted = append(wanted, c)
 		case t.own1[c] != "":

@@ -51,6 +51,8 @@ type Exit struct {
 	// Started and Ended are when the process was executed and reaped; zero if it was not. Uptime is their difference.
 	Started, Ended time.Time
 	Uptime         time.Duration
+	// Left is how many processes that had left its group the plugin left behind in its cgroup, maxLeft at most; they are killed. 0 without a cgroup.
+	Left int
 	// Alive is set only if the process survived SIGKILL within its bound (uninterruptible sleep in the kernel). Instance.Done is
 	// then still open.
 	Alive bool

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ const (
 	guardians = 2
 	// guardianRetry is the least time between two starts of a guardian that somebody kills, or that cannot be started.
 	guardianRetry = time.Second
+	// guardianLook is how often a guardian is looked at: one that somebody has stopped would not do its work.
+	guardianLook = 2 * time.Second
 	// guardianEnd bounds how long the guardian may take to remove the cgroups of a supervisor that ends in order.
 	guardianEnd = emptyWithin + time.Second
 )
@@ -177,7 +180,7 @@ func (g *guardian) keep(cmd *exec.Cmd) {
 	next := time.NewTimer(guardianRetry)
 	defer next.Stop()
 	for {
-		err := cmd.Wait()
+		err := waitFor(cmd)
 		select {
 		case <-g.stop:
 			return
@@ -202,6 +205,40 @@ func (g *guardian) keep(cmd *exec.Cmd) {
 			}
 		}
 	}
+}
+
+// waitFor waits for the end of a guardian, and ends one that somebody has stopped.
+func waitFor(cmd *exec.Cmd) error {
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		tick := time.NewTicker(guardianLook)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				if stopped(cmd.Process.Pid) {
+					_ = cmd.Process.Kill() // it may have ended meanwhile
+				}
+			}
+		}
+	})
+	err := cmd.Wait()
+	close(ended)
+	watch.Wait()
+	return err
+}
+
+// stopped tells whether a process stands still because of a signal, proc_pid_stat(5).
+func stopped(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false // it has ended
+	}
+	_, state, _ := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
+	return bytes.HasPrefix(state, []byte("T"))
 }
 
 func (g *guardian) closePipe() {

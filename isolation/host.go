@@ -24,6 +24,8 @@ type HostOptions struct {
 	RunDir string
 	// Helper are the arguments with which this executable calls RunHelper.
 	Helper []string
+	// NoLimits says that no incarnation will have Limits: no controller is switched on for them, and this process stays in its own cgroup.
+	NoLimits bool
 	// OnProblem is told what went wrong in the background. It must not block. Nil: nobody is.
 	OnProblem func(error)
 }
@@ -69,7 +71,7 @@ func OpenHost(o HostOptions) (*Host, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	h.sweepRecorded(name)
-	if h.tree, h.treeErr = openCgroupTree(name); h.treeErr == nil {
+	if h.tree, h.treeErr = openCgroupTree(name, o.NoLimits); h.treeErr == nil {
 		if h.guards, err = startGuardians(o.Helper, h.tree.bases(), guardianLock, o.OnProblem); err != nil {
 			h.treeErr = fmt.Errorf("start a guardian: %w", err)
 			h.tree = nil

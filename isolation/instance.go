@@ -214,7 +214,7 @@ func (i *Instance) finish(p *process) {
 	defer i.mu.Unlock()
 	i.exit = Exit{
 		Reason: i.cause, Code: -1, LastOutput: i.out.lastOutput(),
-		Started: p.started, Ended: p.ended, Uptime: p.ended.Sub(p.started),
+		Started: p.started, Ended: p.ended, Uptime: p.ended.Sub(p.started), Left: p.left,
 	}
 	reason := ReasonExitCode
 	if p.state != nil {

@@ -27,6 +27,7 @@ type process struct {
 
 	state *os.ProcessState // nil if it could not be waited for
 	ended time.Time
+	left  int
 }
 
 // startProcess executes cmd in a session and process group of its own, to be killed when this process dies, without core
@@ -107,6 +108,7 @@ func (p *process) reap(proc *os.Process) {
 	p.mu.Lock()
 	_ = unix.Kill(-p.pid, unix.SIGKILL) // ESRCH cannot be: the leader is a zombie
 	if p.leaf != nil {
+		p.left = p.leaf.strangers(p.pid)
 		p.leaf.kill() // and what left the group
 	}
 	state, err := proc.Wait()

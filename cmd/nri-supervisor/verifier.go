@@ -36,6 +36,9 @@ type verifier struct {
 	repeat  int
 	events  []namedEvent
 
+	// lacks is what the plugin runs without, though the service would have it.
+	lacks string
+
 	inst    *isolation.Instance
 	mask    api.EventMask
 	slowest time.Duration
@@ -364,6 +367,9 @@ func (v *verifier) shutdown(ctx context.Context) finding {
 		f.problem("it ended with exit code %d", exit.Code)
 	case took > quitLimit:
 		f.problem("it took %s to end; it has %s", took.Round(time.Millisecond), quitLimit)
+	}
+	if exit.Left > 0 {
+		f.problem("it left %d processes behind in its cgroup, which are killed with it", exit.Left)
 	}
 	for pid, started := range children {
 		if startedAt(pid) == started {

@@ -38,7 +38,8 @@ func newVerify() *cobra.Command {
 it, gives it the events in the folder, in order of their names, and stops it. It
 prints a verdict for each check: handshake, configure, synchronize, events,
 idempotence, timeouts, leaks, shutdown. Nothing is changed on this host but by the
-plugin itself. It exits with 1 when a check fails. Record writes such events.`,
+plugin itself. As root it gives the plugin a cgroup of its own, so that nothing of
+it survives, and else says that there is none. No profile confines it. It exits with 1 when a check fails. Record writes such events.`,
 		Example: `  nri-supervisor verify ./gpu-env --events recorded
   nri-supervisor verify ./stock-plugin --protocol nri --events recorded -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -121,7 +122,14 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		},
 		config: string(config), timeout: f.timeout, repeat: f.repeat, events: events,
 	}
+	host, err := v.useCgroup(os.Geteuid() == 0)
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
 	list := v.verify(cmd.Context())
+	if host != nil {
+		host.Close() // which ends what the plugin left behind
+	}
 	err = f.out.show(cmd.OutOrStdout(), list, func(b *paper) { writeFindings(b, list) })
 	if err != nil {
 		return err
@@ -176,6 +184,22 @@ func writeFindings(b *paper, list []finding) {
 	}
 }
 
+// useCgroup has the plugin run in a cgroup of its own, as the service has it, if root asks and this machine can: nothing of it survives the trial then. The
+// caller closes the host.
+func (v *verifier) useCgroup(root bool) (*isolation.Host, error) {
+	if !root {
+		v.lacks = "without a cgroup of its own, which takes root"
+		return nil, nil
+	}
+	host, err := isolation.OpenHost(isolation.HostOptions{RunDir: v.spec.RunDir, Helper: []string{helperCommand}, NoLimits: true})
+	if err != nil {
+		return nil, err
+	}
+	v.spec.Host = host
+	v.spec.Confine = isolation.Confinement{Cgroup: true, Optional: []isolation.Part{isolation.PartCgroup}}
+	return host, nil
+}
+
 // startLimit bounds the start of the plugin: the default of a manifest.
 const startLimit = 10 * time.Second
 
@@ -195,5 +219,11 @@ func (v *verifier) start(ctx context.Context) (finding, *isolation.Instance) {
 		return f, nil
 	}
 	f.Detail = fmt.Sprintf("registered in %s by protocol %s", time.Since(begin).Round(time.Millisecond), v.spec.Protocol)
+	if missing := i.Reduced(); len(missing) > 0 {
+		v.lacks = "without " + strings.Join(missing, "; ")
+	}
+	if v.lacks != "" {
+		f.Detail += ", " + v.lacks
+	}
 	return f, i
 }

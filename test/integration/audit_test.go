@@ -123,7 +123,7 @@ func TestVerifyFindsWhatTheSupervisorWouldFind(t *testing.T) {
 	}
 	good := write("good.conf", `{"env":{"GPU":"1"}}`)
 	injector, chaos, probe := harness.Plugin(t, "env-injector"), harness.Plugin(t, "chaos"), harness.Probe(t)
-	type finding struct{ Check, Verdict string }
+	type finding struct{ Check, Verdict, Detail string }
 	for name, c := range map[string]struct {
 		args []string
 		fail string // the check that fails; none if empty
@@ -147,6 +147,9 @@ func TestVerifyFindsWhatTheSupervisorWouldFind(t *testing.T) {
 			var list []finding
 			if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 8 {
 				t.Fatalf("%v: exit code %d\n%s%s", err, code, out, errs)
+			}
+			if told := strings.Contains(list[0].Detail, "without a cgroup of its own, which takes root"); c.fail == "" && told == (os.Geteuid() == 0) {
+				t.Errorf("%+v for user %d", list[0], os.Geteuid())
 			}
 			for _, f := range list {
 				if (f.Verdict == "fail") != (f.Check == c.fail) && (c.fail == "" || f.Check != "idempotence" || c.fail == "idempotence") {

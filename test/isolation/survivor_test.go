@@ -41,6 +41,9 @@ func TestNothingOfAPluginSurvivesItsEnd(t *testing.T) {
 			}
 			end(t, i)
 			wait(t, i.Done(), "instance is done")
+			if left := i.Exit().Left; name == "crash" && left != 1 {
+				t.Errorf("the exit says that it left %d processes behind", left)
+			}
 			if alive(orphan) || alive(i.PID()) {
 				t.Error("something survived")
 			}
@@ -232,21 +235,26 @@ func TestNothingOfAPluginSurvivesASupervisorThatIsKilledTogetherWithAGuardian(t 
 	}
 }
 
-func TestAGuardianThatIsKilledIsReplacedAndTheNewOneDoesItsWork(t *testing.T) {
+func TestAGuardianThatIsKilledOrStoppedIsReplacedAndTheNewOneDoesItsWork(t *testing.T) {
 	t.Parallel()
-	sup, orphan := startSupervisor(t, tempDir(t))
-	first := guardiansOf(t, sup.Process.Pid)
-	send(t, syscall.SIGKILL, first...)
-	eventually(t, "two new guardians run", func() bool {
-		now := guardiansOf(t, sup.Process.Pid)
-		return len(now) == 2 && now[0] != first[0] && now[0] != first[1] && now[1] != first[0] && now[1] != first[1]
-	})
-	if !alive(orphan) {
-		t.Error("the plugin's grandchild ended with the guardians")
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			sup, orphan := startSupervisor(t, tempDir(t))
+			first := guardiansOf(t, sup.Process.Pid)
+			send(t, sig, first...)
+			eventually(t, "two new guardians run", func() bool {
+				now := guardiansOf(t, sup.Process.Pid)
+				return len(now) == 2 && now[0] != first[0] && now[0] != first[1] && now[1] != first[0] && now[1] != first[1]
+			})
+			if !alive(orphan) {
+				t.Error("the plugin's grandchild ended with the guardians")
+			}
+			send(t, syscall.SIGKILL, sup.Process.Pid)
+			_ = sup.Wait()
+			eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
+		})
 	}
-	send(t, syscall.SIGKILL, sup.Process.Pid)
-	_ = sup.Wait()
-	eventually(t, "the grandchild is gone", func() bool { return !alive(orphan) })
 }
 
 func TestSupervisorsWithTheSamePathInOtherMountNamespacesLeaveEachOtherAlone(t *testing.T) {
