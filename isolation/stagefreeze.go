@@ -89,7 +89,7 @@ func freeze(path string, masks []mask) (err error) {
 		return err
 	}
 	// An entry takes an inode; a page, if it is a link to a long path.
-	options := fmt.Sprintf("mode=%04o,uid=%d,gid=%d,size=%dk,nr_inodes=%d", st.Mode&0o7777, st.Uid, st.Gid, 64+4*len(entries), 16+len(entries))
+	options := fmt.Sprintf("mode=%04o,size=%dk,nr_inodes=%d", st.Mode&0o1777, 64+4*len(entries), 16+len(entries))
 	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return err
 	}
