@@ -165,3 +165,23 @@ func TestEachPluginHasACgroupOfItsOwnAndItGoesWithIt(t *testing.T) {
 		t.Errorf("cgroups are left: %q", left)
 	}
 }
+
+func TestAHostWithoutLimitsHasCgroupsAndRefusesALimit(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	h, err := isolation.OpenHost(isolation.HostOptions{RunDir: dir, Helper: []string{helper}, NoLimits: true, OnProblem: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	i := start(t, spec(t, h, dir, isolation.Confinement{Cgroup: true}))
+	if all := cgroupsOf(t, dir); len(all) != 1 {
+		t.Errorf("cgroups %q, want one", all)
+	}
+	if got := ask(t, i, "nothing"); got != "ok" {
+		t.Error(got)
+	}
+	if got := startError(t, spec(t, h, dir, isolation.Confinement{Limits: isolation.Limits{PIDs: 40}})); !strings.Contains(got.Error(), "without limits") {
+		t.Errorf("with a limit: %v", got)
+	}
+}
