@@ -1,7 +1,7 @@
 package supervisor
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,36 +15,39 @@ const (
 )
 
 // pulse knows whether the whole process stood still, since it was stopped, frozen or starved: a request of the runtime may then have waited in the socket, unseen, for as long. NRI's requests do
-// not say when they were sent. The zero value is ready for use. Safe for concurrent use.
-type pulse struct {
-	mu     sync.Mutex
-	beaten time.Time     // zero: never
+// not say when they were sent. The zero value is ready for use. Safe for concurrent use, but for beat, which one goroutine calls; every event asks, and waits for no lock.
+type pulse struct{ last atomic.Pointer[heartbeat] } // nil: never
+
+// heartbeat is what was known when the process noted last that it runs.
+type heartbeat struct {
+	at     time.Time
 	wentOn time.Time     // after it stood still last
 	stood  time.Duration // how long it did
 }
 
 // beat notes that the process runs.
 func (p *pulse) beat(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if gap := now.Sub(p.beaten); !p.beaten.IsZero() && gap >= stoodStill {
-		p.wentOn, p.stood = now, gap
+	next := heartbeat{at: now}
+	if last := p.last.Load(); last != nil {
+		next.wentOn, next.stood = last.wentOn, last.stood
+		if gap := now.Sub(last.at); gap >= stoodStill {
+			next.wentOn, next.stood = now, gap
+		}
 	}
-	p.beaten = now
+	p.last.Store(&next)
 }
 
 // waited is how long a request that is seen now may have waited before; 0 as a rule.
 func (p *pulse) waited(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.beaten.IsZero() {
+	last := p.last.Load()
+	if last == nil {
 		return 0
 	}
-	if gap := now.Sub(p.beaten); gap >= stoodStill { // the request is seen before the timer is
+	if gap := now.Sub(last.at); gap >= stoodStill { // the request is seen before the timer is
 		return gap
 	}
-	if p.stood > 0 && now.Sub(p.wentOn) < sinceThen {
-		return p.stood
+	if last.stood > 0 && now.Sub(last.wentOn) < sinceThen {
+		return last.stood
 	}
 	return 0
 }

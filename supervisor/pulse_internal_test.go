@@ -38,7 +38,7 @@ func TestARequestThatMayHaveWaitedHasLessTimeButSome(t *testing.T) {
 			{time.Second, 800 * time.Millisecond, 950 * time.Millisecond},
 			{3 * time.Second, 450 * time.Millisecond, -1050 * time.Millisecond},
 		} {
-			se.sup.pulse = pulse{beaten: time.Now().Add(-tt.waited)}
+			se.sup.pulse.last.Store(&heartbeat{at: time.Now().Add(-tt.waited)})
 			until, lost := se.deadline(t.Context())
 			if time.Until(until) != tt.until || time.Until(lost) != tt.lost {
 				t.Errorf("waited %s: to be answered in %s, lost in %s; want %s and %s", tt.waited, time.Until(until), time.Until(lost), tt.until, tt.lost)

@@ -125,6 +125,7 @@ type session struct {
 	giveUp     bool
 	timeout    time.Duration // the runtime's, for one request
 	flow       flow
+	parts      incoming
 	conn       *stallConn
 	limit      atomic.Int64               // nanoseconds after which a request is stuck; 0 before Configure
 	authors    atomic.Pointer[authorship] // of the creation before; nil without runtime.validate
@@ -182,7 +183,7 @@ func (se *session) run(ctx context.Context) error {
 		stub.WithConnection(conn), stub.WithPluginName(rt.Name), stub.WithPluginIdx(rt.Index),
 		stub.WithOnClose(func() { close(closed) }),
 		stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),
-		stub.WithLogger(quietLogger{}), stub.WithTTRPCOptions(nil, se.sup.opts.ServerOptions))
+		stub.WithLogger(quietLogger{}), stub.WithTTRPCOptions(nil, se.serverOptions()))
 	if err != nil {
 		_ = conn.Close()
 		return fmt.Errorf("prepare registration: %w", err)
