@@ -32,6 +32,10 @@ type Opening struct {
 	// First and Last are the first and the last failure of the series that opened it or kept it open; nil: it failed without one, or there was just one.
 	First *Failure `json:"first,omitempty"`
 	Last  *Failure `json:"last,omitempty"`
+	// FailingSince is the first failure after the plugin was last well for a while, or when the breaker opened if there was none. Times is how often the breaker opened from then on,
+	// this time included: above 1 it was closed in between, and not for long.
+	FailingSince time.Time `json:"failingSince,omitzero"`
+	Times        int       `json:"times,omitempty"`
 	// Closed is when it was closed again; zero while it is not.
 	Closed time.Time `json:"closed,omitzero"`
 }
@@ -42,6 +46,7 @@ type failures struct {
 	first, last *Failure // of the series under way
 	good        bool     // a call was good since last
 	opening     *Opening
+	failing     failing
 }
 
 // bad takes note of a failure. While the breaker is closed, one that comes after a good call and later than window begins a new series.
@@ -85,11 +90,25 @@ func (f *failures) moved(t breaker.Transition) {
 			}
 			return
 		}
-		f.opening = &Opening{At: t.At, Cause: t.Cause.String()}
+		first, closed := t.At, time.Time{}
+		if f.first != nil {
+			first = f.first.At
+		}
+		if f.opening != nil {
+			closed = f.opening.Closed
+		}
+		f.failing = f.failing.opened(first, closed)
+		f.opening = &Opening{At: t.At, Cause: t.Cause.String(), FailingSince: f.failing.since, Times: f.failing.times}
 		f.opening.last(f.first, f.last)
 	case breaker.StateClosed:
 		if under {
 			f.opening.Closed = t.At
+		}
+		if t.Cause == breaker.CauseManual { // an operator takes it for mended
+			f.failing = failing{}
+			if f.opening != nil {
+				f.opening.FailingSince, f.opening.Times = f.opening.At, 1
+			}
 		}
 		f.first, f.last, f.good = nil, nil, false
 	case breaker.StateHalfOpen, breaker.StateForcedOpen, breaker.StateDisabled:

@@ -67,19 +67,28 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See three teams' plugins share a node, two of them broken; needs no container runtime and no root",
-		Long: `Demo shows the point in half a minute. It runs a simulated container runtime (NRI's own adaptation, in a process of its own), this supervisor
-as in production, and the plugins of three teams as its subprocesses: gpu-env works, net-tuner hangs on its pods, vol-audit crashes on its
-pods. A stream of containers passes through twice, first without the two broken plugins, then with them; in the middle of the second
-time they break, and after a while they are mended. In the end both are compared, promise by promise:
+		Long: `Demo shows the point in half a minute. It runs a simulated container runtime
+(NRI's own adaptation, in a process of its own), this supervisor as in
+production, and the plugins of three teams as its subprocesses: gpu-env works,
+net-tuner hangs on its pods, vol-audit crashes on its pods. A stream of
+containers passes through twice, first without the two broken plugins, then
+with them; in the middle of the second time they break, and after a while they
+are mended. In the end both are compared, promise by promise:
 
-  blast radius             containers that no broken plugin selected notice nothing
-  never late, never lost   the runtime always gets its answer in time; plugins that come back are told the true state
-  never silent             each piece of work that is missing is told in metrics, log, record and on the container
+  blast radius             containers that no broken plugin selected notice
+                           nothing
+  never late, never lost   the runtime always gets its answer in time; plugins
+                           that come back are told the true state
+  never silent             each piece of work that is missing is told in
+                           metrics, log, record and on the container
 
-It exits with 1 when a promise is broken. To see that happen, switch off a part of the product: --without guard attaches the broken plugins
-to the runtime itself, as without nri-supervisor; --without selector lets them see every container.
+It exits with 1 when a promise is broken. To see that happen, switch off a part
+of the product: --without guard attaches the broken plugins to the runtime
+itself, as without nri-supervisor; --without selector lets them see every
+container.
 
-Everything lives in a private temporary folder, which is removed in the end. Nothing of this machine's own runtime is touched.`,
+Everything lives in a private temporary folder, which is removed in the end.
+Nothing of this machine's own runtime is touched.`,
 		Example: `  nri-supervisor demo
   nri-supervisor demo --without guard`,
 		Args: noArgs,

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 // eventsFlags are the flags of events.
@@ -43,6 +45,11 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 			c, err := at.client(cmd.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if out == formatTable {
+				if err := tellFlaps(cmd.Context(), c, f.filter, cmd.ErrOrStderr()); err != nil {
+					return err
+				}
 			}
 			each := func(d journal.Decision) error { return printDecision(cmd.OutOrStdout(), d, out) }
 			if f.follow {
@@ -82,6 +89,24 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 	at.add(cmd)
 	out.add(cmd)
 	return cmd
+}
+
+// tellFlaps tells note which of the plugins that the filter picks have been failing for longer than their latest decisions show.
+func tellFlaps(ctx context.Context, c *admin.Client, f journal.Filter, note io.Writer) error {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return asked(err)
+	}
+	for _, p := range st.Plugins {
+		text := statuspage.FlapText(p.Breaker.Opening, time.Now())
+		if text == "" || f.Plugin != "" && f.Plugin != p.Name || f.Team != "" && f.Team != p.Team {
+			continue
+		}
+		if err := write(note, []byte("nri-supervisor: note: plugin "+clean(p.Name)+": "+text+": nri-supervisor plugin show "+clean(p.Name)+"\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check reads the flags that need it.

@@ -72,7 +72,7 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 			t.Errorf("events %v: exit code %d, %d lines, want %d: %s%s", tt.args, code, got, tt.want, stdout, stderr)
 		}
 	}
-	for flag, hint := range map[string]string{"--action": "ignored", "--outcome": "breaker_open", "--event": "CreateContainer", "--plugin": "gpu-env"} {
+	for flag, hint := range map[string]string{"--action": "ignored", "--outcome": "breaker_open", "--event": "CreateContainer", "--plugin": "gpu-env", "--team": "ml-infra"} {
 		if code, _, stderr := command(t, "events", "--socket", socket, flag, "sideways"); code != exitFailure || !strings.Contains(stderr, hint) {
 			t.Errorf("an unknown value of %s: exit code %d, %s", flag, code, stderr)
 		}

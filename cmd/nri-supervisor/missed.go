@@ -100,9 +100,11 @@ func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.T
 	}
 	t := table{head: []string{"NAMESPACE/POD", "CONTAINER", "PLUGIN", "TEAM", "REASON", "SINCE"}}
 	containers := map[string]bool{}
+	var reasons []supervisor.ReasonSum
 	for _, m := range list {
 		t.row(nil, m.Namespace+"/"+m.Pod, m.Container, m.Plugin, m.Team, m.Reason, moment(now, m.At))
 		containers[m.ContainerID] = true
+		reasons = addReasons(reasons, []supervisor.ReasonSum{{Reason: m.Reason, Count: 1}})
 	}
 	t.render(b)
 	b.WriteByte('\n')
@@ -110,7 +112,7 @@ func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.T
 	if len(containers) == 1 {
 		verb = " runs"
 	}
-	wrap(b, "", count(len(containers), "container")+verb+" without a plugin's work. What to do: see that the plugin is in service (nri-supervisor status), "+
+	wrap(b, "", count(len(containers), "container")+verb+" without a plugin's work ("+sums(reasons)+"). What to do: see that the plugin is in service (nri-supervisor status), "+
 		"then delete the pod so that it is created again:")
 	b.WriteString("  kubectl delete pod -n NAMESPACE POD\n")
 	if slices.ContainsFunc(list, func(m supervisor.MissedWork) bool { return m.Reason == "state_lost" }) {

@@ -77,7 +77,7 @@ func writePlugins(b *paper, st supervisor.Status, now time.Time) {
 		if p.Identity != nil {
 			version = p.Identity.Version
 		}
-		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, version, moment(now, asItIs(p)))
+		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, version, moment(now, asItIs(p, now)))
 	}
 	t.render(b)
 	if st.Bypass != nil {
@@ -202,6 +202,7 @@ func writeOpening(f fields, v supervisor.BreakerView, now time.Time) {
 	if !o.Closed.IsZero() {
 		text += "; closed again " + stamp(o.Closed)
 	}
+	f.line("  failing", statuspage.FlapText(o, now))
 	f.line("  opened", text)
 	f.line("  first", failureText(o.First, now))
 	f.line("  last", failureText(o.Last, now))

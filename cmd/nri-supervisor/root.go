@@ -53,9 +53,11 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "nri-supervisor",
 		Short: "Host NRI plugins of many teams so that none can break a pod it did not select",
-		Long: `nri-supervisor registers with the container runtime once, as one NRI plugin, and hosts each team's plugin behind that registration:
-a process of its own, only the events its selector matches, a timeout and a circuit breaker in front. A plugin that fails becomes
-a no-op, and only the containers that it selected can notice.`,
+		Long: `nri-supervisor registers with the container runtime once, as one NRI plugin,
+and hosts each team's plugin behind that registration: a process of its own,
+only the events its selector matches, a timeout and a circuit breaker in front.
+A plugin that fails becomes a no-op, and only the containers that it selected
+can notice.`,
 		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,6 +74,7 @@ a no-op, and only the containers that it selected can notice.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(), newDemo(), newVersion())
 	root.AddCommand(operatorCommands()...)
+	narrowHelp(root)
 	return root
 }
 

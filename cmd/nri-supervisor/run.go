@@ -40,9 +40,12 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Host the plugins; this is the service",
-		Long: `Run reads the configuration, starts the plugins, and registers with the container runtime when they are ready. A plugin whose manifest is
-wrong is reported and left out; it never keeps the others from running. SIGTERM stops everything in order within ten seconds, a second one
-at once. A changed configuration or manifest is applied soon after it was written, on SIGHUP, and by nri-supervisor reload.`,
+		Long: `Run reads the configuration, starts the plugins, and registers with the
+container runtime when they are ready. A plugin whose manifest is wrong is
+reported and left out; it never keeps the others from running. SIGTERM stops
+everything in order within ten seconds, a second one at once. A changed
+configuration or manifest is applied soon after it was written, on SIGHUP, and
+by nri-supervisor reload.`,
 		Example: "  nri-supervisor run --config /etc/nri-supervisor/config.yaml --log-format json",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

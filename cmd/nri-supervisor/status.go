@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +29,8 @@ func newStatus() *cobra.Command {
 		Long: `Status answers: is it us, which plugin, whose, since when. It shows the
 connection to the runtime and the configuration in force, then each plugin, and
 below a plugin that is not in service why, and whom to ask. SINCE is when the
-plugin went in or out of service. With --watch it looks every two seconds until
-it is interrupted; with -o json each look is a line.`,
+plugin came into service or began to fail. With --watch it looks every two
+seconds until it is interrupted; with -o json each look is a line.`,
 		Example: `  nri-supervisor status
   nri-supervisor status --watch`,
 		Args: noArgs,
@@ -63,6 +65,7 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 		f.line("bypass", bypassText(*st.Bypass, now))
 	}
 	missed := 0
+	var reasons []supervisor.ReasonSum
 	var out, look []string
 	for _, p := range st.Plugins {
 		if len(statuspage.LookTexts(p, now)) > 0 {
@@ -72,6 +75,7 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 			out = append(out, firstOf(p.Name, p.ManifestFile))
 		}
 		missed += p.Missed
+		reasons = addReasons(reasons, p.MissedBy)
 	}
 	text := "%d of %d in service"
 	if st.Bypass != nil {
@@ -89,7 +93,11 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	}
 	f.line("plugins", text)
 	if missed > 0 {
-		f.line("missed", count(missed, "time")+" a container runs without a plugin's work")
+		text := count(missed, "time") + " a container runs without a plugin's work"
+		if len(reasons) > 0 {
+			text += ": " + sums(reasons)
+		}
+		f.line("missed", text)
 		f.line("", "list them: nri-supervisor missed")
 	}
 	if st.Refused > 0 {
@@ -106,9 +114,24 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	b.WriteByte('\n')
 	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "MISSED", "REFUSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, counted(p, p.Missed), counted(p, p.Refused), moment(now, asItIs(p)))
+		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, counted(p, p.Missed), counted(p, p.Refused), moment(now, asItIs(p, now)))
 	}
 	t.render(b)
+}
+
+// addReasons adds counts by reason, the largest first.
+func addReasons(sum, more []supervisor.ReasonSum) []supervisor.ReasonSum {
+	for _, m := range more {
+		if i := slices.IndexFunc(sum, func(r supervisor.ReasonSum) bool { return r.Reason == m.Reason }); i >= 0 {
+			sum[i].Count += m.Count
+		} else {
+			sum = append(sum, supervisor.ReasonSum{Reason: m.Reason, Count: m.Count})
+		}
+	}
+	slices.SortFunc(sum, func(a, b supervisor.ReasonSum) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return sum
 }
 
 // counted is a number about a plugin; "-" for one that is not hosted, of which nothing is counted.
@@ -183,8 +206,8 @@ func bypassText(until, now time.Time) string {
 func inService(p supervisor.PluginStatus) bool { return p.InService() }
 
 // asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker, or is tried in vain,
-// counts from the opening.
-func asItIs(p supervisor.PluginStatus) time.Time {
+// or is closed for a moment and opened again, counts from its first failure.
+func asItIs(p supervisor.PluginStatus, now time.Time) time.Time {
 	if p.Breaker.Since.IsZero() { // it has no breaker
 		return p.Since
 	}
@@ -194,8 +217,8 @@ func asItIs(p supervisor.PluginStatus) time.Time {
 	if stateBad && breakerBad && breakerFirst || breakerBad && !stateBad || !stateBad && !breakerBad && !breakerFirst {
 		at = p.Breaker.Since
 	}
-	if o := p.Breaker.Opening; breakerBad && o != nil && o.Closed.IsZero() && o.At.Before(at) {
-		at = o.At
+	if since, fails := p.Breaker.Opening.Failing(now); breakerBad && fails && since.Before(at) {
+		at = since
 	}
 	return at
 }
@@ -223,7 +246,7 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 		if p.FailsClosed {
 			notes = append(notes, "containers that need it are refused meanwhile")
 		}
-		notes = append(notes, nonEmpty(openedText(p.Breaker, now))...)
+		notes = append(notes, nonEmpty(flapText(p, now), openedText(p.Breaker, now))...)
 		if p.Breaker.State == breaker.StateHalfOpen.String() {
 			notes = append(notes, "waits: "+statuspage.WaitText(p.Breaker.WaitsFor))
 		}
@@ -243,6 +266,16 @@ func ask(p supervisor.PluginStatus) string {
 		return ""
 	}
 	return "ask " + p.Contact
+}
+
+// flapText says that a plugin whose breaker is open or tried has been failing for longer than that; "" for another.
+func flapText(p supervisor.PluginStatus, now time.Time) string {
+	switch p.Breaker.State {
+	case breaker.StateOpen.String(), breaker.StateHalfOpen.String():
+		return statuspage.FlapText(p.Breaker.Opening, now)
+	default:
+		return ""
+	}
 }
 
 // awaitedText says that nobody has attached as a plugin; "" for another.

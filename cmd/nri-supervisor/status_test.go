@@ -111,16 +111,50 @@ func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
 		{"down, then opened", "crash_loop", "open", early, late, early},
 	} {
 		p := supervisor.PluginStatus{State: c.state, Since: c.stateAt, Breaker: supervisor.BreakerView{State: c.breaker, Since: c.breakerAt}}
-		if got := asItIs(p); !got.Equal(c.want) {
+		if got := asItIs(p, fakeNow()); !got.Equal(c.want) {
 			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
 		}
 	}
 	tried := supervisor.PluginStatus{State: "ready", Since: early, Breaker: supervisor.BreakerView{State: "half_open", Since: late, Opening: &supervisor.Opening{At: early.Add(-time.Minute)}}}
-	if got := asItIs(tried); !got.Equal(early.Add(-time.Minute)) {
+	if got := asItIs(tried, fakeNow()); !got.Equal(early.Add(-time.Minute)) {
 		t.Errorf("tried after it was open: since %s, want since the opening", got)
 	}
 	tried.Breaker.State, tried.Breaker.Opening.Closed = "closed", early
-	if got := asItIs(tried); !got.Equal(late) {
+	if got := asItIs(tried, fakeNow()); !got.Equal(late) {
 		t.Errorf("closed again: since %s, want since the closing", got)
+	}
+}
+
+// flapping is a plugin whose breaker was closed for a moment a while ago.
+func flapping(now time.Time) supervisor.Status {
+	st := wellBehaved(now)
+	st.Plugins[0].Breaker = supervisor.BreakerView{
+		State: "open", Cause: "hung", Since: now.Add(-time.Minute), WaitsFor: supervisor.WaitTime,
+		Opening: &supervisor.Opening{At: now.Add(-time.Minute), Cause: "hung", FailingSince: now.Add(-time.Hour), Times: 7},
+	}
+	return st
+}
+
+func TestAPluginThatFlapsIsShownSinceItsFirstFailure(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	st, closed := flapping(now), flapping(now)
+	closed.Plugins[0].Breaker.State, closed.Plugins[0].Breaker.WaitsFor = "closed", ""
+	closed.Plugins[0].Breaker.Opening.Closed = now.Add(-30 * time.Second)
+	if got := asItIs(st.Plugins[0], now); !got.Equal(now.Add(-time.Hour)) {
+		t.Errorf("out of service since %v, want an hour ago", got)
+	}
+	want := "it has been failing since " + stamp(now.Add(-time.Hour)) + ": its breaker opened 7 times"
+	for name, st := range map[string]supervisor.Status{"open": st, "closed for a moment": closed} {
+		socket := serveFake(t, &fakeAPI{status: st})
+		for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}, {"events", "--plugin", "gpu-env"}, {"events", "--team", "ml-infra"}} {
+			code, stdout, stderr := command(t, append(args, "--socket", socket)...)
+			if code != exitOK || !strings.Contains(stdout+stderr, want) {
+				t.Errorf("%s: %v: exit code %d, lacks %q\n%s%s", name, args, code, want, stdout, stderr)
+			}
+		}
+		if _, _, stderr := command(t, "events", "--team", "network", "--socket", socket); strings.Contains(stderr, "failing") {
+			t.Errorf("%s: another team is told %q", name, stderr)
+		}
 	}
 }

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 const (
@@ -51,6 +59,7 @@ func showFrame(w io.Writer, out format, st supervisor.Status, failed error) erro
 		b.WriteString(clearScreen)
 	}
 	b.WriteString(stamp(now) + "\n\n")
+	top := b.Len()
 	if failed != nil {
 		b.WriteString("no answer\n")
 		wrap(b, "    ", asked(failed).Error())
@@ -61,7 +70,62 @@ func showFrame(w io.Writer, out format, st supervisor.Status, failed error) erro
 		}
 	} else {
 		writeStatus(b, st, now)
+		if rows := rowsOf(w); rows > 0 && bytes.Count(b.Bytes(), []byte("\n")) >= rows {
+			worstFirst(&st)
+			b.Truncate(top)
+			writeStatus(b, st, now)
+			cut(b, rows)
+			return write(w, b.Bytes())
+		}
 	}
 	b.WriteByte('\n')
 	return write(w, b.Bytes())
+}
+
+// worstFirst puts the plugins first for which somebody looks: those out of service, then those that need a look.
+func worstFirst(st *supervisor.Status) {
+	rank := func(p supervisor.PluginStatus) int {
+		switch {
+		case !inService(p):
+			return 0
+		case len(statuspage.LookTexts(p, time.Now())) > 0:
+			return 1
+		default:
+			return 2
+		}
+	}
+	st.Plugins = slices.Clone(st.Plugins)
+	slices.SortStableFunc(st.Plugins, func(a, b supervisor.PluginStatus) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// cut leaves so much of a frame as a terminal with so many rows shows without moving the headline out of it, and says how much more there is.
+func cut(b *paper, rows int) {
+	lines := bytes.SplitAfter(bytes.TrimSuffix(b.Bytes(), []byte("\n")), []byte("\n"))
+	keep := max(1, rows-2) // one for the note, one for the cursor
+	if len(lines) <= keep {
+		return
+	}
+	shown := bytes.Clone(bytes.Join(lines[:keep], nil))
+	b.Reset()
+	b.Write(shown)
+	fmt.Fprintf(b, "… %d more lines: nri-supervisor status shows them\n", len(lines)-keep)
+}
+
+// tall is a writer that has a height of its own.
+type tall interface{ Rows() int }
+
+// rowsOf is the height of the terminal that w is, or 0.
+func rowsOf(w io.Writer) int {
+	if t, ok := w.(tall); ok {
+		return t.Rows()
+	}
+	f, ok := w.(*os.File)
+	if !ok || !terminal(w) {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Row)
 }

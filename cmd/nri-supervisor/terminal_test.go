@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +136,42 @@ func TestTheShellCompletesCommandsAndTheNamesOfPlugins(t *testing.T) {
 		if code, stdout, stderr := command(t, "completion", shell); code != exitOK || !strings.Contains(stdout, "nri-supervisor") || stderr != "" {
 			t.Errorf("completion %s: exit code %d, %d bytes, %q", shell, code, len(stdout), stderr)
 		}
+	}
+}
+
+// window is a terminal of the usual size.
+type window struct{ strings.Builder }
+
+// Columns is its width, Rows its height.
+func (*window) Columns() int { return usualWidth }
+
+// Rows is as above.
+func (*window) Rows() int { return 24 }
+
+func TestAWatchedStatusKeepsItsHeadlineAndTheWorstInTheWindow(t *testing.T) {
+	t.Parallel()
+	st := wellBehaved(time.Now())
+	for i := range 40 {
+		p := st.Plugins[0]
+		p.Name = fmt.Sprintf("plugin-%d", i)
+		if i == 39 {
+			p.State, p.Breaker.State = "crash_loop", "open"
+		}
+		st.Plugins = append(st.Plugins, p)
+	}
+	var w window
+	if err := showFrame(&w, formatTable, st, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(w.String(), "\n")
+	at := func(text string) int {
+		return slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, text) })
+	}
+	if len(lines) > 24 || at("supervisor ") < 0 || at("plugins ") < 0 || at("more lines: nri-supervisor status") != len(lines)-2 || at("plugin-39  ml-infra  crash_loop") < 0 || at("plugin-39  ml-infra") > at("gpu-env    ml-infra") {
+		t.Errorf("%d lines:\n%s", len(lines), w.String())
+	}
+	w.Reset()
+	if err := showFrame(&w, formatTable, wellBehaved(time.Now()), nil); err != nil || strings.Contains(w.String(), "more lines") {
+		t.Errorf("what fits is cut, %v:\n%s", err, w.String())
 	}
 }

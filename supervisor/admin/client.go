@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -20,6 +21,8 @@ import (
 const (
 	// clientLimit bounds one request from the connect to the end of the reply: longer than the server takes at most to write it.
 	clientLimit = 15 * time.Second
+	// answerLimit bounds the wait for the begin of the reply. The supervisor answers from memory, in milliseconds; who waits longer wants to know that something is stuck.
+	answerLimit = 5 * time.Second
 	// maxReply bounds a reply in bytes. The largest is the list of missing work, about 300 bytes a piece: room for 200,000 pieces.
 	maxReply = 64 << 20
 )
@@ -29,7 +32,9 @@ const (
 // The errors of its methods are *[RequestError], or the context's when that ended first.
 type Client struct {
 	socket string
-	http   *http.Client
+	http   *http.Client  // for what is answered at once
+	slow   *http.Client  // for what takes as long as it takes
+	pid    *atomic.Int64 // of the process that listens; 0: not known
 }
 
 // Dial returns a client for the socket. It checks the path only: nothing is connected before the first request.
@@ -41,21 +46,27 @@ func Dial(socket string) (*Client, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
+	c := &Client{socket: path, pid: &atomic.Int64{}}
 	dialer := &net.Dialer{}
-	return &Client{socket: path, http: &http.Client{
-		Timeout: clientLimit,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, "unix", path)
-				if err != nil {
-					return nil, connectError{err}
-				}
-				return conn, nil
+	client := func(answer time.Duration) *http.Client {
+		return &http.Client{
+			Timeout: clientLimit,
+			Transport: &http.Transport{
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					conn, err := dialer.DialContext(ctx, "unix", path)
+					if err != nil {
+						return nil, connectError{err}
+					}
+					c.pid.Store(listenerOf(conn))
+					return conn, nil
+				},
+				DisableKeepAlives: true, ResponseHeaderTimeout: answer,
 			},
-			DisableKeepAlives: true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	c.http, c.slow = client(answerLimit), client(0)
+	return c, nil
 }
 
 // Socket returns the absolute path of the socket.
@@ -89,7 +100,7 @@ func (c *Client) Act(ctx context.Context, plugin, action string) (ActionReply, e
 func (c *Client) Reload(ctx context.Context) (supervisor.ReloadReport, error) {
 	var out supervisor.ReloadReport
 	patient := *c
-	patient.http = &http.Client{Timeout: reloadLimit + clientLimit, Transport: c.http.Transport, CheckRedirect: c.http.CheckRedirect}
+	patient.http = &http.Client{Timeout: reloadLimit + clientLimit, Transport: c.slow.Transport, CheckRedirect: c.slow.CheckRedirect}
 	err := patient.do(ctx, http.MethodPost, "/v1/reload", nil, &out)
 	return out, err
 }

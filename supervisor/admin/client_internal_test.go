@@ -2,9 +2,14 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +32,38 @@ func TestMissingPermissionAndAFullQueueHaveTheirHints(t *testing.T) {
 	}
 }
 
+func TestWhoListensAndIsStoppedIsNamed(t *testing.T) {
+	t.Parallel()
+	child := exec.CommandContext(t.Context(), "sleep", "1h")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	pid := int64(child.Process.Pid)
+	over := time.Now().Add(time.Minute)
+	for processState(pid) != 'T' {
+		if time.Now().After(over) {
+			t.Fatalf("process %d has the state %q", pid, processState(pid))
+		}
+		runtime.Gosched()
+	}
+	c := &Client{pid: &atomic.Int64{}}
+	c.pid.Store(pid)
+	if hints, want := c.stuck(), fmt.Sprintf("kill -CONT %d ", pid); !strings.Contains(hints[0], want) || !strings.Contains(hints[1], "nri-supervisor doctor") {
+		t.Errorf("hints %q, want %q", hints, want)
+	}
+	c.pid.Store(0)
+	if hints := c.stuck(); !strings.Contains(hints[0], "is stuck or the node is overloaded") {
+		t.Errorf("hints %q for a process that cannot be seen", hints)
+	}
+}
+
 func TestAClientDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -35,11 +72,18 @@ func TestAClientDoesNotWaitForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.http.Timeout = 100 * time.Millisecond
+	transport, ok := c.http.Transport.(*http.Transport)
+	if !ok || transport.ResponseHeaderTimeout != answerLimit || c.http.Timeout != clientLimit {
+		t.Fatalf("the client waits %+v", c.http)
+	}
+	transport.ResponseHeaderTimeout = 100 * time.Millisecond
 	_, err = c.Status(t.Context())
 	close(release)
+	if got, want := c.pid.Load(), int64(os.Getpid()); got != want {
+		t.Errorf("process %d listens, want %d", got, want)
+	}
 	var req *RequestError
-	if !errors.As(err, &req) || !strings.Contains(req.Message, "no answer within") || len(req.Hints) != 1 {
+	if !errors.As(err, &req) || !strings.Contains(req.Message, "no answer within 5s") || len(req.Hints) != 2 {
 		t.Errorf("error %v", err)
 	}
 }

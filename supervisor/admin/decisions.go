@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,7 +118,7 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 		answerError(w, err)
 		return
 	}
-	if err := s.unheardOf(f.Plugin); err != nil {
+	if err := s.unheardOf(f.Plugin, f.Team); err != nil {
 		answerError(w, err)
 		return
 	}
@@ -147,9 +148,12 @@ func (s *server) decisions(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unheardOf returns an error for a plugin that is neither configured nor remembered from before: with a name that was mistyped nothing would ever be found. "" is no plugin.
-func (s *server) unheardOf(plugin string) error {
+// unheardOf returns an error for a plugin or a team that is neither configured nor remembered from before: with a name that was mistyped nothing would ever be found. "" is none.
+func (s *server) unheardOf(plugin, team string) error {
 	st := s.api.Status()
+	if team != "" && !slices.ContainsFunc(st.Plugins, func(p supervisor.PluginStatus) bool { return p.Team == team }) && len(s.api.Decisions(journal.Filter{Team: team, Last: 1})) == 0 {
+		return unknownTeam(st, team)
+	}
 	if plugin == "" || slices.ContainsFunc(st.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == plugin }) || len(s.api.Decisions(journal.Filter{Plugin: plugin, Last: 1})) > 0 {
 		return nil
 	}
@@ -250,4 +254,19 @@ func (c *Client) ended(ctx context.Context, err error) error {
 		return c.notOurs(err)
 	}
 	return c.explain(ctx, err)
+}
+
+// unknownTeam says which teams have plugins.
+func unknownTeam(st supervisor.Status, team string) error {
+	teams := map[string]bool{}
+	for _, p := range st.Plugins {
+		if p.Team != "" {
+			teams[p.Team] = true
+		}
+	}
+	hint := "no plugin is loaded"
+	if len(teams) > 0 {
+		hint = "those with plugins are: " + strings.Join(slices.Sorted(maps.Keys(teams)), ", ")
+	}
+	return httpError{http.StatusNotFound, ErrorReply{Error: fmt.Sprintf("no plugin is of the team %q", team), Hints: []string{hint}}}
 }

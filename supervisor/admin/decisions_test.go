@@ -25,7 +25,7 @@ func TestDecisionsAreReadAndFollowedOverTheSocket(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Seq != 2 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	if none, err := c.Decisions(t.Context(), journal.Filter{Team: "c"}); err != nil || none == nil || len(none) > 0 {
+	if none, err := c.Decisions(t.Context(), journal.Filter{Plugin: "b", Outcome: "timeout"}); err != nil || none == nil || len(none) > 0 {
 		t.Errorf("%v, %v", err, none)
 	}
 	enough := errors.New("enough")

@@ -38,6 +38,8 @@ func (c *Client) Explain(ctx context.Context, namespace, pod, container string) 
 		q.Set("container", container)
 	}
 	out := []supervisor.Explanation{}
-	err := c.do(ctx, http.MethodGet, "/v1/explain?"+q.Encode(), nil, &out)
+	patient := *c
+	patient.http = c.slow // what is gone is looked for in the audit
+	err := patient.do(ctx, http.MethodGet, "/v1/explain?"+q.Encode(), nil, &out)
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -48,10 +49,11 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return c.explainConnect(connect.error)
 	}
 	if nerr, ok := errors.AsType[net.Error](err); ok && nerr.Timeout() {
-		return &RequestError{
-			Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, clientLimit), err: err,
-			Hints: []string{"nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure"},
+		limit := clientLimit
+		if strings.Contains(err.Error(), "timeout awaiting response headers") { // net/http has no type for it
+			limit = answerLimit
 		}
+		return &RequestError{Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, limit), err: err, Hints: c.stuck()}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return &RequestError{
@@ -60,6 +62,20 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		}
 	}
 	return c.notOurs(err)
+}
+
+// stuck says what to do about a supervisor that listens and does not answer.
+func (c *Client) stuck() []string {
+	const doctor = "nri-supervisor doctor says what else is wrong on the node; systemctl restart nri-supervisor replaces it, and pods keep running"
+	pid := c.pid.Load()
+	switch processState(pid) {
+	case 'T', 't':
+		return []string{fmt.Sprintf("its process %d is stopped: kill -CONT %d lets it go on; find out who stopped it", pid, pid), doctor}
+	case 'D':
+		return []string{fmt.Sprintf("its process %d waits for a disk or a device: see the kernel's log", pid), doctor}
+	default:
+		return []string{"nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure", doctor}
+	}
 }
 
 // explainConnect tells apart the ways in which connecting fails.

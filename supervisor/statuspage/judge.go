@@ -99,8 +99,11 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 	if o := p.Breaker.Opening; o != nil {
 		j.Opened = CauseText(o.Cause)
 	}
-	if o := p.Breaker.Opening; tripped && o != nil && o.Closed.IsZero() && o.At.Before(time.UnixMilli(j.Since)) {
-		j.Since = o.At.UnixMilli() // it has been tried since
+	if since, fails := p.Breaker.Opening.Failing(now); tripped && fails && since.Before(time.UnixMilli(j.Since)) {
+		j.Since = since.UnixMilli() // it has been tried since, or was closed for a moment
+	}
+	if text := FlapText(p.Breaker.Opening, now); tripped && text != "" {
+		j.Why += " " + sentence(text)
 	}
 	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
 		j.Level = Broken

@@ -12,12 +12,15 @@ import (
 // Lately is for how long a refusal counts as trouble of now: twice the kubelet's longest wait before it tries a container again, which is five minutes.
 const Lately = 10 * time.Minute
 
-// LookTexts say why a plugin that is in service needs a look all the same: containers miss its work, or are refused for its sake. None for a plugin that is fine, or that is not in service.
+// LookTexts say why a plugin that is in service needs a look all the same: its breaker was open a moment ago and not for the first time, containers miss its work, or are refused for its sake. None for a plugin that is fine, or that is not in service.
 func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 	if !p.InService() {
 		return nil
 	}
 	var out []string
+	if text := FlapText(p.Breaker.Opening, now); text != "" {
+		out = append(out, text)
+	}
 	if list := p.MissedInService; len(list) > 0 {
 		n, why := 0, make([]string, len(list))
 		texts := reasonTexts()
@@ -44,6 +47,19 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 		out = append(out, "containers were refused for its sake in the last ten minutes: "+strings.Join(refused, ", "))
 	}
 	return out
+}
+
+// FlapText says that a plugin has been failing for longer than its breaker is open, or although it is closed just now; "" for another. The plugin is well again when that has been so for ten minutes.
+func FlapText(o *supervisor.Opening, now time.Time) string {
+	if !o.Flaps(now) {
+		return ""
+	}
+	since, _ := o.Failing(now)
+	text := fmt.Sprintf("it has been failing since %s: its breaker opened %d times", since.UTC().Format(time.RFC3339), o.Times)
+	if !o.Closed.IsZero() {
+		text += ", and is closed only since " + o.Closed.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // conflictText names the plugins with which p is in conflict; "" for another reason.
