@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -10,7 +11,7 @@ import (
 
 const (
 	// memoryEvery is how often the heap is looked at. It costs microseconds.
-	memoryEvery = 2 * time.Second
+	memoryEvery = time.Second
 	// spareHeap is what may be allocated between two collections of a small heap. An event that ten plugins see allocates some hundred kilobytes; by Go's default, as much as lives, a
 	// supervisor of some megabytes would collect after every few of them, on the processors on which the plugins work.
 	spareHeap = 24 << 20
@@ -18,7 +19,7 @@ const (
 	percentMost  = 400
 	percentLeast = 100
 	// quietBytes is what is allocated at most between two looks when nothing happens.
-	quietBytes = 1 << 20
+	quietBytes = 512 << 10
 	// idleHeap is how much memory the process may hold that nothing uses, before it is given back in a quiet moment.
 	idleHeap = 4 << 20
 	// decodedTimes is how much more memory a message takes decoded than encoded, at least.
@@ -64,6 +65,7 @@ func keepHeap(ctx context.Context, rest func() int) {
 		packed := uint64(rest()) //nolint:gosec // a number of bytes
 		percent, giveBack := k.look(readHeap(), packed)
 		if giveBack {
+			runtime.GC() // what pools hold outlives one collection
 			debug.FreeOSMemory()
 		}
 		if percent != set && os.Getenv("GOGC") == "" {

@@ -23,7 +23,7 @@ func TestMemoryIsGivenBackOnceInAQuietMoment(t *testing.T) {
 		want   bool
 	}{
 		{"a large state arrives", heapState{live: 10 * mib, held: 200 * mib, allocated: 300 * mib}, 0, false},
-		{"it has been taken in", heapState{live: 60 * mib, held: 200 * mib, allocated: 300*mib + mib/2}, 0, true},
+		{"it has been taken in", heapState{live: 60 * mib, held: 200 * mib, allocated: 300*mib + mib/4}, 0, true},
 		{"what is left is no garbage", heapState{live: 60 * mib, held: 63 * mib, allocated: 301 * mib}, 0, false},
 		{"events go on", heapState{live: 60 * mib, held: 90 * mib, allocated: 330 * mib}, 0, false},
 		{"they end", heapState{live: 60 * mib, held: 90 * mib, allocated: 330*mib + 1}, 0, true},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -121,11 +123,24 @@ func (b *bench) memory(ctx context.Context) error {
 	limit, encoded := mostForContainer()
 	b.fact("resident memory for each known container with its pod", (full-alone)/containers/(1<<10), "KiB",
 		fmt.Sprintf("under %.1f KiB: 4 KiB and twice the %d bytes of the encoded pod and container", limit/(1<<10), encoded))
-	both, err := b.resident(ctx, setup{plugins: plugins, containers: containers})
+	return b.memoryOfMany(ctx, alone, with, plugins)
+}
+
+// memoryOfMany measures the memory on a node that is larger than any, without plugins and with many that select nothing. alone and with are the memory without containers.
+func (b *bench) memoryOfMany(ctx context.Context, alone, with float64, plugins int) error {
+	adaptation.SetPluginRequestTimeout(patience) // it is not the time that counts
+	defer adaptation.SetPluginRequestTimeout(api.DefaultPluginRequestTimeout)
+	many, err := b.resident(ctx, setup{containers: manyContainers})
 	if err != nil {
 		return err
 	}
-	b.fact("resident memory with 1,000 containers and 100 plugins", both/(1<<20), "MiB", "")
+	b.fact("resident memory for each of 10,000 known containers", (many-alone)/manyContainers/(1<<10), "KiB", "")
+	both, err := b.resident(ctx, setup{plugins: plugins, containers: manyContainers})
+	if err != nil {
+		return err
+	}
+	b.fact("resident memory with 10,000 containers and 100 plugins", both/(1<<20), "MiB", "")
+	b.fact("  of which for each plugin and container", ((both-with)-(many-alone))/manyContainers/float64(plugins), "bytes", "")
 	return nil
 }
 
