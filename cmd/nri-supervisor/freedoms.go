@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
 // landlockRefer and landlockScopes are versions of Landlock's interface, of Linux 5.19 and 6.12, landlock(7).
@@ -90,6 +92,22 @@ func seenSockets(c *isolation.Confinement) []string {
 	return seen
 }
 
+// notYetHidden are runtimes' folders that this host does not have, and that a plugin sees if they are made after its start.
+func notYetHidden(c *isolation.Confinement) []string {
+	if c.ConfineFiles && !slices.Contains(slices.Concat(c.ReadOnly, c.ReadWrite), "/") {
+		return nil
+	}
+	return slices.DeleteFunc(policy.RuntimeSockets(), func(path string) bool {
+		for below := range isolation.FrozenBelow() {
+			if within(path, below) {
+				return true
+			}
+		}
+		_, err := os.Lstat(path)
+		return err == nil || !slices.Contains(c.Hide, path)
+	})
+}
+
 // thaws tells whether a list that lets the plugin write to a folder shows it what is hidden below it and is not there at its start.
 func thaws(c *isolation.Confinement, path string) bool {
 	path = resolved(path)
@@ -114,6 +132,9 @@ func socketsOf(c *isolation.Confinement) freedom {
 	}
 	if seen := seenSockets(c); len(seen) > 0 {
 		return freedom{what, "hidden, but for " + strings.Join(seen, ", "), exposed, without(seen)}
+	}
+	if open := notYetHidden(c); len(open) > 0 {
+		return freedom{what, "hidden, but for " + strings.Join(open, ", ") + ", if that is made later", limited, toStrict}
 	}
 	return freedom{What: what, May: "hidden", Exposure: sealed}
 }

@@ -80,6 +80,21 @@ func TestSecurityTellsHowToLowerWhatIsNotSealed(t *testing.T) {
 	}
 }
 
+func TestARuntimesFolderThatIsNotThereYetIsSaidNotToBeHiddenOutsideOfRun(t *testing.T) {
+	t.Parallel()
+	const folder = "/var/lib/incus"
+	_, err := os.Lstat(folder)
+	missing := err != nil
+	hide := []string{folder, "/run/crio", "/var/snap/microk8s/common/run"}
+	standard, strict := isolation.Standard(hide), isolation.Strict(hide)
+	if f := socketsOf(&standard); (f.Exposure == limited) != missing || strings.Contains(f.May, folder) != missing || strings.Contains(f.May, "crio") {
+		t.Errorf("standard, where the folder is missing (%t): %+v", missing, f)
+	}
+	if f := socketsOf(&strict); f.Exposure != sealed {
+		t.Errorf("strict: %+v", f)
+	}
+}
+
 func TestSecurityIsReadableOnATerminal(t *testing.T) {
 	t.Parallel()
 	hide := []string{"/run/x"}

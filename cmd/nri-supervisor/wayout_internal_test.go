@@ -137,7 +137,7 @@ func TestWhatAManifestGivesIsShown(t *testing.T) {
 		"strict without a network":    {policy.SandboxSpec{Profile: policy.ProfileStrict, Network: policy.NetworkNone}, "other sockets", limited, []string{"in /dev, /etc, /usr that", "to no others"}},
 		"strict with a list":          {policy.SandboxSpec{Profile: policy.ProfileStrict, ReadOnlyPaths: []string{"/srv/x"}}, "other sockets", limited, []string{"/usr, /srv/x that"}},
 		"what appears later in /run":  {policy.SandboxSpec{User: "65534", ReadWritePaths: []string{"/run"}}, "runtimes' sockets", exposed, []string{"hidden, but for /run"}},
-		"what appears, to be read":    {policy.SandboxSpec{User: "65534", ReadOnlyPaths: []string{"/run"}}, "runtimes' sockets", sealed, []string{"hidden"}},
+		"what appears, to be read":    {policy.SandboxSpec{Profile: policy.ProfileStrict, ReadOnlyPaths: []string{"/run"}}, "runtimes' sockets", sealed, []string{"hidden"}},
 	} {
 		f := shown(t, tt.sandbox)[tt.line]
 		if f.Exposure != tt.exposure {
