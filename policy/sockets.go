@@ -12,7 +12,7 @@ func RuntimeSockets() []string {
 	return []string{
 		"/run/containerd", "/run/nri", "/run/crio", "/run/docker", "/run/docker.sock", "/run/cri-dockerd.sock", "/run/podman",
 		"/run/k3s/containerd", "/run/k0s", "/run/dockershim.sock", "/run/isulad.sock", "/run/buildkit", "/run/libvirt", "/run/lxd.socket", "/var/lib/lxd", "/var/lib/incus",
-		"/run/incus", "/run/snapd.socket", "/run/snapd-snap.socket", "/var/snap/microk8s/common/run",
+		"/run/incus", "/run/snapd.socket", "/run/snapd-snap.socket", "/var/snap/microk8s/common/run", "/var/snap/lxd/common/lxd", "/run/snap.docker",
 		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/io.systemd.sysext", "/run/systemd/io.systemd.Import",
 		"/run/systemd/io.systemd.MountFileSystem", "/run/systemd/io.systemd.Repart", "/run/systemd/io.systemd.FactoryReset", "/run/systemd/io.systemd.Login",
 		"/run/systemd/machine", "/run/systemd/initctl", "/run/initctl", "/run/udev/control", "/run/udev/io.systemd.udev",
