@@ -18,34 +18,50 @@ func FrozenBelow() map[string]string {
 	return map[string]string{"/run": "/run", "/var/run": "/var/run", "/var/snap": "/var"}
 }
 
+// level is a folder to freeze.
+type level struct {
+	path string
+	// hidden are the names in it that are paths of Confinement.Hide, absent those that lead to one and are not there.
+	hidden, absent []string
+}
+
 // levels are the folders to freeze, each resolved, wherever they are mounted, those above others first. A listed path that can be written is as the
 // host has it, and so is what is hidden as a whole.
-func (o *order) levels(mounts []mounted, list []shown, masks []mask) []string {
-	var out []string
-	add := func(path string) {
-		if path != "/" && !slices.Contains(out, path) && freezes(path, list, masks) {
-			out = append(out, path)
-		}
-	}
+func (o *order) levels(mounts []mounted, list []shown, masks []mask) []level {
+	var out []level
 	for _, hidden := range o.Hide {
 		for below, top := range FrozenBelow() {
 			if hidden == below || !within(hidden, below) {
 				continue
 			}
-			for dir := filepath.Dir(hidden); within(dir, top); dir = filepath.Dir(dir) {
+			child, missing := hidden, false
+			for dir := filepath.Dir(hidden); within(dir, top); child, dir = dir, filepath.Dir(dir) {
 				target, err := filepath.EvalSymlinks(dir)
 				if err != nil {
-					continue // not there: the one above it has no such entry
+					missing = true // the one above it has no such entry
+					continue
 				}
-				add(target)
 				same, _ := mask{path: target}.elsewhere(mounts)
-				for _, path := range same {
-					add(path)
+				for _, path := range append(same, target) {
+					if path == "/" || !freezes(path, list, masks) {
+						continue
+					}
+					n := slices.IndexFunc(out, func(l level) bool { return l.path == path })
+					if n < 0 {
+						n, out = len(out), append(out, level{path: path})
+					}
+					switch {
+					case child == hidden:
+						out[n].hidden = append(out[n].hidden, filepath.Base(child))
+					case missing:
+						out[n].absent = append(out[n].absent, filepath.Base(child))
+					}
 				}
+				missing = false
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return len(a) - len(b) })
+	slices.SortFunc(out, func(a, b level) int { return len(a.path) - len(b.path) })
 	return out
 }
 
@@ -65,14 +81,15 @@ func freezes(path string, list []shown, masks []mask) bool {
 	return ok
 }
 
-// freeze puts a read-only folder over another one, with the entries that this one has now. What is hidden is an empty place.
-func freeze(path string, masks []mask) (err error) {
+// freeze puts a read-only folder over this one, with the entries that it has now. What is hidden is an empty place, or not there: the masks were made
+// before, and what came since then is not among them.
+func (l level) freeze(masks []mask) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("freeze %q: %w", path, pathCause(err))
+			err = fmt.Errorf("freeze %q: %w", l.path, pathCause(err))
 		}
 	}()
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	dir, err := os.OpenFile(l.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // below another one that is hidden by now
 	}
@@ -90,16 +107,18 @@ func freeze(path string, masks []mask) (err error) {
 	}
 	// An entry takes an inode; a page, if it is a link to a long path.
 	options := fmt.Sprintf("mode=%04o,size=%dk,nr_inodes=%d", st.Mode&0o1777, 64+4*len(entries), 16+len(entries))
-	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+	if err := unix.Mount("tmpfs", l.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return err
 	}
 	for _, e := range entries {
-		place := filepath.Join(path, e.Name())
+		place, link := filepath.Join(l.path, e.Name()), e.Type() == fs.ModeSymlink
 		n := slices.IndexFunc(masks, func(m mask) bool { return m.path == place })
 		switch {
 		case n >= 0:
 			err = makeEmpty(place, masks[n].dir)
-		case e.Type() == fs.ModeSymlink:
+		case slices.Contains(l.absent, e.Name()), slices.Contains(l.hidden, e.Name()) && !link: // a link leads to what is hidden itself
+			continue
+		case link:
 			err = copyLink(dir, e.Name(), place)
 		default:
 			err = keepEntry(dir, e, place)
@@ -109,7 +128,7 @@ func freeze(path string, masks []mask) (err error) {
 			return fmt.Errorf("%q: %w", e.Name(), err)
 		}
 	}
-	return unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return unix.MountSetattr(unix.AT_FDCWD, l.path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
 // keepEntry shows at a place what a folder has under a name, with the mounts in there.

@@ -133,7 +133,7 @@ func (l steps) inDepth() error {
 }
 
 // cover hides, shows what lies below what is hidden, and freezes: the nearest decides, and where more is said of a path it is shown, and then frozen.
-func cover(masks []mask, below []shown, frozen []string) error {
+func cover(masks []mask, below []shown, frozen []level) error {
 	var todo steps
 	for _, m := range masks {
 		todo = append(todo, step{m.path, m.apply})
@@ -141,8 +141,8 @@ func cover(masks []mask, below []shown, frozen []string) error {
 	for _, s := range below {
 		todo = append(todo, step{s.path, s.place})
 	}
-	for _, path := range frozen {
-		todo = append(todo, step{path, func() error { return freeze(path, masks) }})
+	for _, l := range frozen {
+		todo = append(todo, step{l.path, func() error { return l.freeze(masks) }})
 	}
 	return todo.inDepth()
 }
