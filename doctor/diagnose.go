@@ -119,6 +119,8 @@ func (e *examination) run(c Check) (good string) {
 		return e.runtime()
 	case Required:
 		return e.required()
+	case Annotations:
+		return e.annotations()
 	case Supervisors:
 		return e.twoSupervisors()
 	default:

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -102,7 +103,7 @@ func TestOnAHealthyNodeNothingIsWrong(t *testing.T) {
 	if diff := cmp.Diff(doctor.Checks(), checks); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
-	if r.ExitCode() != doctor.ExitOK || r.Summary() != "ok: 11 checks, nothing is wrong" {
+	if r.ExitCode() != doctor.ExitOK || r.Summary() != "ok: 12 checks, nothing is wrong" {
 		t.Errorf("exit code %d, summary %q", r.ExitCode(), r.Summary())
 	}
 }
@@ -111,4 +112,39 @@ func TestOnAHealthyNodeNothingIsWrong(t *testing.T) {
 func like(got, want doctor.Finding) bool {
 	return got.Check == want.Check && got.Result == want.Result && strings.Contains(got.What, want.What) && strings.Contains(got.Mend, want.Mend) &&
 		strings.HasPrefix(got.Where, want.Where) && (strings.HasPrefix(got.Value, want.Value) || strings.Contains(got.Value, want.Value))
+}
+
+// finds is a node, and what doctor finds there.
+type finds struct {
+	name string
+	make func(*node)
+	want doctor.Finding // What is a part of it
+	code int
+}
+
+// each lets doctor look at nodes.
+func each(t *testing.T, cases []finds) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := healthy()
+			c.make(n)
+			r := n.diagnose(t)
+			if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return like(f, c.want) }) {
+				t.Errorf("no finding like\n%+v\nin\n%+v", c.want, r.Findings)
+			}
+			for _, f := range r.Findings {
+				if f.Result != doctor.OK && (f.What == "" || f.Mend == "") {
+					t.Errorf("%+v does not say what is wrong or how to mend it", f)
+				}
+			}
+			if r.ExitCode() != c.code {
+				t.Errorf("exit code %d, want %d: %s", r.ExitCode(), c.code, r.Summary())
+			}
+			if s := r.Summary(); len(s) > 80 || strings.Contains(s, "\n") {
+				t.Errorf("summary %q", s)
+			}
+		})
+	}
 }

@@ -76,7 +76,7 @@ func are(n int) string {
 	return fmt.Sprintf("%d plugins are", n)
 }
 
-// requiredNow is about required plugins that are not in service, and about containers that were refused for what is required of them.
+// requiredNow is about plugins that the configuration requires and that are not in service or have no part in containers.
 func (e *examination) requiredNow() {
 	for _, o := range e.Live.Out {
 		if slices.Contains(e.spec.RequiredPlugins, o.Plugin) && !slices.Contains(e.Live.Disabled, o.Plugin) {
@@ -87,17 +87,37 @@ func (e *examination) requiredNow() {
 		}
 	}
 	for _, r := range e.Live.Refusals {
-		if r.Reason != reasonRequired {
-			continue
+		if r.Reason == reasonRequired && slices.Contains(e.spec.RequiredPlugins, r.Plugin) {
+			e.add(e.noPart(r, Problem))
 		}
-		f := Finding{
-			Result: Problem, What: fmt.Sprintf("containers are refused that require a plugin which is not hosted, the last %s ago", r.Ago.Round(time.Second)), Where: e.spec.Admin.Socket,
-			Value: fmt.Sprintf("%s %d", r.Reason, r.Count), Mend: "nri-supervisor events --action failed names plugin and pods: host the plugin, or correct the pods' annotation",
-		}
-		if r.Plugin != "" {
-			f.What = fmt.Sprintf("containers are refused that require plugin %s, which has no part in them, the last %s ago", r.Plugin, r.Ago.Round(time.Second))
-			f.Mend = "nri-supervisor events --action failed --plugin " + r.Plugin + " says why: correct its selector, or the pods' annotation"
-		}
-		e.add(f)
 	}
+}
+
+// noPart is a refusal for the sake of a plugin that has no part in the container.
+func (e *examination) noPart(r Refusal, result Result) Finding {
+	return Finding{
+		Result: result, What: fmt.Sprintf("containers are refused that require plugin %s, which has no part in them, the last %s ago", r.Plugin, r.Ago.Round(time.Second)), Where: e.spec.Admin.Socket,
+		Value: fmt.Sprintf("%s %d", r.Reason, r.Count), Mend: "nri-supervisor events --action failed --plugin " + r.Plugin + " says why: correct its selector, or the pods' annotation",
+	}
+}
+
+// annotations is about containers that were refused for what their own pods' annotations require. Whoever may create a pod could otherwise make the node look broken: a plugin that the
+// configuration requires is another check's.
+func (e *examination) annotations() string {
+	if !e.Live.serves() {
+		return "not looked at while no supervisor calls plugins"
+	}
+	for _, r := range e.Live.Refusals {
+		switch {
+		case r.Reason != reasonRequired || slices.Contains(e.spec.RequiredPlugins, r.Plugin):
+		case r.Plugin != "":
+			e.add(e.noPart(r, Warning))
+		default:
+			e.add(Finding{
+				Result: Warning, What: fmt.Sprintf("containers are refused that require a plugin which is not hosted, the last %s ago", r.Ago.Round(time.Second)), Where: e.spec.Admin.Socket,
+				Value: fmt.Sprintf("%s %d", r.Reason, r.Count), Mend: "nri-supervisor events --action failed names plugin and pods: host the plugin, or correct the pods' annotation",
+			})
+		}
+	}
+	return "no pod was refused lately for what its annotation requires"
 }

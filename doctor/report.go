@@ -16,7 +16,7 @@ const (
 	Warning
 	// Unknown means that it could not be seen.
 	Unknown
-	// Problem means that work of plugins is, or soon will be, missing from containers, or that containers will be refused.
+	// Problem means that work of plugins is, or soon will be, missing from containers, or that containers will be refused, for a reason that lies on the node and not in a pod.
 	Problem
 )
 
@@ -63,13 +63,15 @@ const (
 	Runtime Check = "runtime"
 	// Required asks whether required plugins can ever do their work.
 	Required Check = "required"
+	// Annotations asks whether pods that run into a refusal by their own annotation were seen lately: the mistake is a pod author's, and no fault of the node.
+	Annotations Check = "annotations"
 	// Supervisors asks whether more than one supervisor wants the runtime.
 	Supervisors Check = "supervisors"
 )
 
 // Checks returns all checks in the order of the report.
 func Checks() []Check {
-	return []Check{Configuration, Service, NRI, Socket, Timeouts, Cgroups, Landlock, Seccomp, Runtime, Required, Supervisors}
+	return []Check{Configuration, Service, NRI, Socket, Timeouts, Cgroups, Landlock, Seccomp, Runtime, Required, Annotations, Supervisors}
 }
 
 // Finding is what one check found.

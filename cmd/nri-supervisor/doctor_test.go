@@ -73,7 +73,7 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 		{"a warning", wellBehaved(now), off, 0, []string{"1 warning (nri)", "    where: /etc/containerd/config.toml:2\n", "    value: disable = true\n"}},
 		{"a timeout", wellBehaved(now), slow, 1, []string{"1 problem (timeouts)", "plugin slow: the timeout of 3s", "as the runtime says"}},
 		{"a required plugin in a crash loop", down, required, 1, []string{"1 problem (required)", "the required plugin gpu-env is not in service", "plugin show gpu-env says why"}},
-		{"a required plugin that is not hosted", refused, nil, 1, []string{"1 problem (required)", "containers are refused that require a plugin", "value: required 7\n"}},
+		{"an annotation that requires a plugin which is not hosted", refused, nil, 0, []string{"1 warning (annotations)", "containers are refused that require a plugin", "value: required 7\n"}},
 		{"one that was refused long ago", longAgo, nil, 0, []string{"ok       required"}},
 		{"not connected", lost, off, 1, []string{"problem  service", "connection refused", "problem  nri"}},
 	} {
@@ -100,7 +100,7 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 			if code, stdout, _ = doctored(t, &fakeAPI{status: c.status}, c.files, "-o", "json"); code != c.code {
 				t.Errorf("with -o json: exit code %d", code)
 			}
-			if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) < 11 || (report.Result == "problem") != (c.code == 1) {
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) < 12 || (report.Result == "problem") != (c.code == 1) {
 				t.Errorf("json %q: %v", stdout, err)
 			}
 		})
