@@ -29,11 +29,11 @@ func (s standIn) make(args []string) error {
 		return errors.New("no target")
 	}
 	for _, target := range args {
-		real, found := targets()[target]
+		forReal, found := targets()[target]
 		if !found {
 			return fmt.Errorf("no target %q that the manuals may ask for", target)
 		}
-		if real {
+		if forReal {
 			if err := s.real("make", target); err != nil {
 				return err
 			}
