@@ -28,7 +28,8 @@ const maxUpdates = 16
 // nriConn is the runtime side of one plugin's NRI connection.
 type nriConn struct {
 	mux      multiplex.Mux
-	client   *ttrpc.Client
+	below    trunk
+	caller   *caller
 	server   *ttrpc.Server
 	listener net.Listener
 	plugin   api.PluginService
@@ -74,6 +75,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	}
 	c.server = server
 	below := newTrunk(conn)
+	c.below = below
 	c.mux = multiplex.Multiplex(wire.NewFramedConn(below, readAhead), multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
@@ -86,8 +88,8 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	}
 	c.listener = nrinet.NewConnListener(branch{runtimeConn, below.backlog})
 	api.RegisterRuntimeService(server, (*runtimeService)(c))
-	c.client = ttrpc.NewClient(branch{pluginConn, below.backlog}, ttrpc.WithOnClose(func() { close(c.closed) }))
-	c.plugin = newEventFallback(api.NewPluginClient(c.client), c.nriVersion)
+	c.caller = newCaller(branch{pluginConn, below.backlog}, func() { close(c.closed) })
+	c.plugin = newEventFallback(pluginClient{c.caller}, c.nriVersion)
 	go func() {
 		defer close(c.served)
 		_ = server.Serve(context.Background(), c.listener) // ends with the connection; there is no other way
@@ -102,7 +104,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 // hangUp closes the connection.
 func (c *nriConn) hangUp() {
 	_ = c.mux.Close() // ends all of them; closing twice is no error worth telling
-	_ = c.client.Close()
+	_ = c.caller.Close()
 	_ = c.server.Close()
 	_ = c.listener.Close()
 }
@@ -116,6 +118,7 @@ func (c *nriConn) close() {
 	<-c.closed
 	<-c.served
 	c.handlers.Wait()
+	c.below.out.close()
 }
 
 // takeUpdates says who takes updates from now on.

@@ -2,11 +2,8 @@ package isolation
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"sync/atomic"
-	"time"
 )
 
 // maxBacklog is how many bytes of a plugin may wait for being handled: eight messages of ttrpc's largest size. NRI's mux
@@ -19,15 +16,15 @@ const readAhead = 4 << 10
 // errBacklog ends the connection of a plugin that sends more than is taken.
 var errBacklog = errors.New("more than is taken was sent")
 
-// trunk is the connection below NRI's mux, with the bounds that it and ttrpc lack. It closes the connection when one write
-// makes no end within WriteStall, because a peer that stopped reading would hold ttrpc's send lock, and whoever waits for
-// it, for ever; and when more than maxBacklog was read and not yet taken.
+// trunk is the connection below NRI's mux, with the bounds that it lacks. Writing never waits for the plugin: what it does not read at once is written by a goroutine, and when that makes no
+// end within WriteStall the connection is closed. It is closed, too, when more than maxBacklog was read and not yet taken, or is to be written.
 type trunk struct {
 	net.Conn
 	backlog *atomic.Int64
+	out     *sender
 }
 
-func newTrunk(c net.Conn) trunk { return trunk{Conn: c, backlog: new(atomic.Int64)} }
+func newTrunk(c net.Conn) trunk { return trunk{Conn: c, backlog: new(atomic.Int64), out: newSender(c)} }
 
 func (t trunk) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
@@ -37,17 +34,7 @@ func (t trunk) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (t trunk) Write(p []byte) (int, error) {
-	if err := t.SetWriteDeadline(time.Now().Add(WriteStall)); err != nil {
-		return 0, err
-	}
-	n, err := t.Conn.Write(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// Not an error that counts as a timeout of the call: the connection is over.
-		return n, errors.Join(fmt.Errorf("plugin did not read for %s: %w", WriteStall, net.ErrClosed), t.Close())
-	}
-	return n, err
-}
+func (t trunk) Write(p []byte) (int, error) { return t.out.write(p) }
 
 // branch is one of the connections above the mux. What is read from it is taken off the backlog.
 type branch struct {

@@ -124,7 +124,8 @@ type fakeInc struct {
 }
 
 func (i *fakeInc) PID() int                  { return i.pid }
-func (i *fakeInc) Plugin() api.PluginService { return i.p }
+func (i *fakeInc) Plugin() api.PluginService { return patient{i.p} }
+func (i *fakeInc) GivesUp() bool             { return true }
 func (i *fakeInc) CallContext(ctx context.Context, _ time.Time) context.Context {
 	return ctx
 }

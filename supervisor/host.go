@@ -49,6 +49,7 @@ type host struct {
 	// turn is held while messages are handled: by the loop, or in its place by a goroutine that brings one (deal). What follows is under it.
 	turn        sync.Mutex
 	buf         []message // the batch of before, for the next one
+	bringing    *call     // the call whose own goroutine has the turn; nil: none has
 	machine     *plugin.Machine
 	calls       map[plugin.CallID]*call
 	runs        map[plugin.Incarnation]*running // one in service, one that warms up, those that end
@@ -86,7 +87,8 @@ type running struct {
 	mask     api.EventMask      // what it subscribed to; valid once synchronized, like the next two
 	known    []plugin.Ref
 	updates  []*api.ContainerUpdate
-	jobs     chan *call // to its worker
+	jobs     chan *call  // to its worker
+	judging  chan func() // likewise
 	launched time.Time
 	pid      atomic.Int64  // 0 until launched
 	ended    chan struct{} // closed when the incarnation is over: its worker and health checks end
@@ -99,6 +101,9 @@ type call struct {
 	invoke   func(ctx context.Context, p api.PluginService) (any, error)
 	judge    func(reply any, err error) verdict
 	done     chan callResult // nil for notifications
+	over     chan struct{}   // closed when nobody waits for what the plugin says; nil for notifications
+	overOnce sync.Once
+	own      *running // by whose plugin the goroutine that waits does the call itself; nil: a worker does
 	name     naming
 	ticket   *breaker.Ticket
 	sent     time.Time
@@ -251,7 +256,9 @@ func (h *host) deal(m message) bool {
 		h.box.rouse() // whoever has the turn may be past the mailbox
 		return true
 	}
+	h.bringing = m.call
 	h.drain()
+	h.bringing = nil
 	over := h.over()
 	h.turn.Unlock()
 	if over {

@@ -37,7 +37,7 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 func (h *host) deliver(ctx context.Context, d delivery, share, most time.Duration) callResult {
 	begin := time.Now()
 	c := h.newCall(d, true)
-	c.done = make(chan callResult, 1)
+	c.done, c.over = make(chan callResult, 1), make(chan struct{})
 	c.req.Share, c.req.Deadline, c.req.Until = share, begin.Add(share), begin.Add(most)
 	if share <= 0 {
 		h.met.refused(breaker.ReasonBudget)
@@ -46,6 +46,9 @@ func (h *host) deliver(ctx context.Context, d delivery, share, most time.Duratio
 	if !h.deal(message{in: plugin.Call{Request: c.req}, call: c}) { //nolint:contextcheck // what it may start on the way outlives the event
 		h.met.refused(breaker.ReasonNotReady)
 		return callResult{Result: plugin.Result{Refused: breaker.ReasonNotReady}}
+	}
+	if c.own != nil {
+		h.perform(ctx, c)
 	}
 	res := h.await(ctx, c)
 	waited := time.Since(begin)
@@ -57,8 +60,12 @@ func (h *host) deliver(ctx context.Context, d delivery, share, most time.Duratio
 // await returns the answer. The machine answers by the deadline by itself; the timer here is for the case that it does not, so that a defect of ours cannot make the runtime wait.
 // A call may have waited for a successor, and it allows for half of what the budget keeps for the way back: a node that starves us for a moment is no defect.
 func (h *host) await(ctx context.Context, c *call) callResult {
-	slack := margin(h.sup.runtimeInfo().RequestTimeout) / 2
-	late := time.NewTimer(time.Until(c.req.Until) + slack)
+	select {
+	case r := <-c.done:
+		return r
+	default:
+	}
+	late := time.NewTimer(h.patience(c))
 	defer late.Stop()
 	done := ctx.Done()
 	for {
@@ -73,6 +80,11 @@ func (h *host) await(ctx context.Context, c *call) callResult {
 			return callResult{Result: plugin.Result{Refused: breaker.ReasonBudget}}
 		}
 	}
+}
+
+// patience is how long the machine's answer to a call is waited for.
+func (h *host) patience(c *call) time.Duration {
+	return time.Until(c.req.Until) + margin(h.sup.runtimeInfo().RequestTimeout)/2
 }
 
 // notify queues the event for the plugin; nobody waits.

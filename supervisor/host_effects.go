@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -123,35 +122,16 @@ func (h *host) admit(e plugin.Admit) {
 	h.pending = append(h.pending, plugin.Admitted{ID: e.ID})
 }
 
-// send hands the call to the worker of the incarnation. Deliveries are serial, so its channel is empty.
+// send has the call done: by the goroutine that waits for it, if it is the one that is here, or else by the worker of the incarnation. Deliveries are serial, so the worker's channel is empty.
 func (h *host) send(e plugin.Send) {
-	c := h.calls[e.ID]
+	c, r := h.calls[e.ID], h.runs[e.Inc]
 	c.limit, c.sent = e.Timeout, time.Now()
 	c.ticket.Sent()
-	h.runs[e.Inc].jobs <- c
-}
-
-// serve is the worker of one incarnation: it does one call after the other. A call that never returns ends with the connection.
-func (h *host) serve(r *running) {
-	for {
-		select {
-		case <-r.ended:
-			return
-		case c := <-r.jobs:
-			ctx := r.inst.CallContext(context.Background(), c.sent.Add(c.limit))
-			reply, err := c.invoke(ctx, r.inst.Plugin())
-			v := verdict{outcome: breaker.OutcomeSuccess} // of a late reply: it is discarded, so nothing in it counts
-			switch {
-			case !c.given.Load():
-				v = c.judge(reply, err)
-				c.name.values.learnFrom(reply)
-				c.name.values.hideIn(&v)
-			case err != nil && disconnected(err):
-				v.outcome = breaker.OutcomeUnavailable
-			}
-			h.deal(message{in: plugin.Returned{Inc: r.inc, ID: c.req.ID, Outcome: v.outcome}, reply: v})
-		}
+	if c == h.bringing && r.inst.GivesUp() {
+		c.own = r
+		return
 	}
+	r.jobs <- c
 }
 
 func (h *host) answer(e plugin.Answer) {
@@ -190,6 +170,7 @@ func (h *host) answer(e plugin.Answer) {
 	}
 	if c.done != nil {
 		c.done <- res
+		c.giveUp()
 	} else {
 		h.sup.notified(h, c, res)
 	}

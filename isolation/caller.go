@@ -1,0 +1,307 @@
+package isolation
+
+import (
+	"bufio"
+	"context"
+	bigendian "encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/containerd/ttrpc"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// What ttrpc's PROTOCOL.md says of messages, and the fields of the Request and Response in its request.proto.
+const (
+	messageHead    = 10 // length, stream, type, flags
+	typeRequest    = 1
+	typeResponse   = 2
+	firstFrame     = 4096 // ttrpc reads into a buffer of this size, and NRI's multiplexer gives it whole frames only
+	fieldService   = 1
+	fieldMethod    = 2
+	fieldPayload   = 3
+	fieldTimeout   = 4
+	fieldStatus    = 1
+	fieldReply     = 2
+	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
+	bufferKept     = 32 << 10 // larger ones are left to the collector
+	firstStream    = 1
+	betweenStreams = 2 // those of the client are odd
+)
+
+// lateTeller is a context whose call may be given up: when Done is closed the call returns the context's error, and Late is told, later and once, how the call ended in the plugin after
+// all. It is called on the goroutine that reads the plugin's replies, and must not wait.
+type lateTeller interface{ Late(err error) }
+
+// caller is the client of ttrpc for calls with one request and one reply. It is there beside ttrpc's own, which forgets a call when its context ends: whoever gives a call up here still hears
+// when the plugin is done with it. It encodes a request once, and needs one goroutine for a connection.
+type caller struct {
+	conn   net.Conn
+	closed func() // called once, when every call has ended
+
+	sending sync.Mutex // held while a message is written: numbers of streams only grow on the wire
+	last    uint32     // stream
+	buf     []byte     // of the message before
+
+	mu    sync.Mutex // guards the rest
+	calls map[uint32]*flight
+	over  bool
+}
+
+// flight is a call that the plugin has not answered.
+type flight struct {
+	answer chan answer // holds one
+	given  lateTeller  // who gave it up; nil: somebody waits
+}
+
+// answer is a message of the plugin, or why there is none.
+type answer struct {
+	message []byte
+	err     error
+}
+
+// newCaller serves the calls of a connection, which it owns from then on.
+func newCaller(conn net.Conn, closed func()) *caller {
+	c := &caller{conn: conn, closed: closed, calls: map[uint32]*flight{}}
+	go c.read()
+	return c
+}
+
+// Close ends the connection and its calls.
+func (c *caller) Close() error { return c.conn.Close() }
+
+// call calls a method of the plugin. Errors are those of ttrpc's client: a status, ttrpc.ErrClosed when the connection is gone, or ctx's.
+func (c *caller) call(ctx context.Context, method string, req, reply proto.Message) error {
+	f := &flight{answer: make(chan answer, 1)}
+	stream, err := c.send(ctx, method, req, f)
+	if err != nil {
+		return err
+	}
+	var a answer
+	select {
+	case a = <-f.answer:
+	case <-ctx.Done():
+		if c.giveUp(stream, f, ctx) {
+			return ctx.Err()
+		}
+		a = <-f.answer // it came meanwhile
+	}
+	if a.err != nil {
+		return a.err
+	}
+	return decodeReply(a.message, reply)
+}
+
+// giveUp reports whether the call is given up: its answer has not come.
+func (c *caller) giveUp(stream uint32, f *flight, ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[stream] != f {
+		return false
+	}
+	if late, ok := ctx.(lateTeller); ok {
+		f.given = late
+	} else {
+		f.given = nobody{}
+	}
+	return true
+}
+
+// nobody does not care how a call ended.
+type nobody struct{}
+
+func (nobody) Late(error) {}
+
+// send writes the request of a new stream.
+func (c *caller) send(ctx context.Context, method string, req proto.Message, f *flight) (uint32, error) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	stream := uint32(firstStream)
+	if c.last != 0 {
+		stream = c.last + betweenStreams
+	}
+	if stream > math.MaxUint32-betweenStreams {
+		return 0, errors.Join(ttrpc.ErrClosed, c.conn.Close()) // after two thousand million calls
+	}
+	message, err := appendRequest(c.buf[:0], ctx, stream, method, req)
+	if c.buf = message; cap(message) > bufferKept {
+		c.buf = nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return 0, ttrpc.ErrClosed
+	}
+	c.calls[stream] = f
+	c.mu.Unlock()
+	c.last = stream
+	for rest := message; len(rest) > 0; {
+		frame := rest
+		if len(rest) == len(message) {
+			frame = rest[:min(len(rest), firstFrame)]
+		}
+		if _, err := c.conn.Write(frame); err != nil {
+			c.forget(stream)
+			return 0, errors.Join(fmt.Errorf("%w: %v", ttrpc.ErrClosed, err), c.conn.Close())
+		}
+		rest = rest[len(frame):]
+	}
+	return stream, nil
+}
+
+func (c *caller) forget(stream uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, stream)
+}
+
+// appendRequest appends the message of a request, with its header.
+func appendRequest(b []byte, ctx context.Context, stream uint32, method string, req proto.Message) ([]byte, error) {
+	size := proto.Size(req)
+	b = append(b, make([]byte, messageHead)...)
+	b = protowire.AppendString(protowire.AppendTag(b, fieldService, protowire.BytesType), pluginService)
+	b = protowire.AppendString(protowire.AppendTag(b, fieldMethod, protowire.BytesType), method)
+	if size > 0 {
+		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPayload, protowire.BytesType), uint64(size)) //nolint:gosec // not negative
+		begin := len(b)
+		var err error
+		if b, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(b, req); err != nil {
+			return b, fmt.Errorf("encode %s: %w", method, err)
+		}
+		if len(b)-begin != size {
+			return b, fmt.Errorf("encode %s: %d bytes, expected %d: the request changed meanwhile", method, len(b)-begin, size)
+		}
+	}
+	if d, ok := ctx.Deadline(); ok {
+		b = protowire.AppendVarint(protowire.AppendTag(b, fieldTimeout, protowire.VarintType), uint64(time.Until(d))) //nolint:gosec // negative ones as protobuf has them
+	}
+	length := len(b) - messageHead
+	if length > ttrpcMaxMessage {
+		return b, status.Errorf(codes.ResourceExhausted, "%s has %d bytes, the limit of a message is %d", method, length, ttrpcMaxMessage)
+	}
+	bigendian.BigEndian.PutUint32(b, uint32(length)) //nolint:gosec // bounded
+	bigendian.BigEndian.PutUint32(b[4:], stream)
+	b[8] = typeRequest
+	return b, nil
+}
+
+// read takes the plugin's replies until the connection ends.
+func (c *caller) read() {
+	in := bufio.NewReaderSize(c.conn, firstFrame)
+	for {
+		stream, a, err := readMessage(in)
+		if err != nil {
+			break
+		}
+		c.answered(stream, a)
+	}
+	_ = c.conn.Close() // it is of no use any more
+	c.mu.Lock()
+	c.over = true
+	left := c.calls
+	c.calls = nil
+	c.mu.Unlock()
+	for _, f := range left {
+		f.end(answer{err: ttrpc.ErrClosed})
+	}
+	c.closed()
+}
+
+// answered ends the call of the stream. A message for another one means nothing.
+func (c *caller) answered(stream uint32, a answer) {
+	c.mu.Lock()
+	f := c.calls[stream]
+	delete(c.calls, stream)
+	c.mu.Unlock()
+	if f != nil {
+		f.end(a)
+	}
+}
+
+// end tells whoever waits, or the one who gave the call up. The call is in no list any more, so nobody gives it up now.
+func (f *flight) end(a answer) {
+	if f.given == nil {
+		f.answer <- a
+		return
+	}
+	err := a.err
+	if err == nil {
+		err = decodeReply(a.message, nil)
+	}
+	f.given.Late(err)
+}
+
+// readMessage reads one message. The error ends the connection; what is wrong with a single message is in the answer.
+func readMessage(in *bufio.Reader) (stream uint32, a answer, err error) {
+	var head [messageHead]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return 0, a, err
+	}
+	length, stream := bigendian.BigEndian.Uint32(head[:]), bigendian.BigEndian.Uint32(head[4:])
+	if length > ttrpcMaxMessage {
+		if _, err := in.Discard(int(length)); err != nil {
+			return 0, a, err
+		}
+		return stream, answer{err: status.Errorf(codes.ResourceExhausted, "the message has %d bytes, the limit is %d", length, ttrpcMaxMessage)}, nil
+	}
+	a.message = make([]byte, length)
+	if _, err := io.ReadFull(in, a.message); err != nil {
+		return 0, a, err
+	}
+	if head[8] != typeResponse {
+		a = answer{err: fmt.Errorf("message of type %d: %w", head[8], ttrpc.ErrProtocol)}
+	}
+	return stream, a, nil
+}
+
+// decodeReply takes a Response apart: the status that it carries is the error, and the payload is decoded into reply, if that is not nil.
+func decodeReply(b []byte, reply proto.Message) error {
+	var payload []byte
+	for len(b) > 0 {
+		num, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, protowire.ParseError(n))
+		}
+		field := b[n:]
+		size := protowire.ConsumeFieldValue(num, kind, field)
+		if size < 0 {
+			return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, protowire.ParseError(size))
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(field)
+			switch {
+			case num == fieldReply:
+				payload = value
+			case num == fieldStatus && len(value) > 0:
+				if err := decodeStatus(value); err != nil {
+					return err
+				}
+			}
+		}
+		b = field[size:]
+	}
+	if reply == nil {
+		return nil
+	}
+	return proto.Unmarshal(payload, reply)
+}
+
+func decodeStatus(b []byte) error {
+	var st spb.Status
+	if err := proto.Unmarshal(b, &st); err != nil {
+		return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, err)
+	}
+	return status.ErrorProto(&st) // nil when it is OK
+}

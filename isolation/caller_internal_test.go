@@ -1,0 +1,294 @@
+package isolation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/net/multiplex"
+	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// askedPlugin is a plugin's service behind NRI's own multiplexer and ttrpc's own server.
+type askedPlugin struct {
+	api.PluginService
+	create func(context.Context, *api.CreateContainerRequest) (*api.CreateContainerResponse, error)
+}
+
+func (p askedPlugin) CreateContainer(ctx context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+	return p.create(ctx, r)
+}
+
+// asking returns the runtime's side of a connection to such a plugin, and what ends the plugin's.
+func asking(t *testing.T, create func(context.Context, *api.CreateContainerRequest) (*api.CreateContainerResponse, error)) (c *nriConn, end func()) {
+	t.Helper()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = newNRIConn(local, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	conn, err := net.FileConn(peer)
+	if err = errors.Join(err, peer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	mux := multiplex.Multiplex(conn)
+	l, err := mux.Listen(multiplex.PluginServiceConn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := ttrpc.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.RegisterPluginService(srv, askedPlugin{create: create})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(context.Background(), l)
+	}()
+	end = sync.OnceFunc(func() {
+		_, _ = mux.Close(), srv.Close()
+		<-served
+	})
+	t.Cleanup(end)
+	return c, end
+}
+
+func named(name string) *api.CreateContainerRequest {
+	return &api.CreateContainerRequest{Container: &api.Container{Name: name}}
+}
+
+func replyNamed(name string) *api.CreateContainerResponse {
+	return &api.CreateContainerResponse{Adjust: &api.ContainerAdjustment{Args: []string{name}}}
+}
+
+func TestACallOfAnySizeComesBackAsTTRPCsOwnClientWouldSeeIt(t *testing.T) {
+	t.Parallel()
+	c, _ := asking(t, func(ctx context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+		name := r.GetContainer().GetName()
+		switch name {
+		case "refused":
+			return nil, status.Error(codes.PermissionDenied, "no")
+		case "nothing":
+			return &api.CreateContainerResponse{}, nil
+		case "deadline":
+			d, ok := ctx.Deadline()
+			if !ok || time.Until(d) > time.Hour {
+				return nil, errors.New("the deadline did not come")
+			}
+		}
+		return replyNamed(name), nil
+	})
+	for _, size := range []int{0, 1, 3000, 4000, 4086, 4096, 4097, 8192, 70000, 1 << 20, ttrpcMaxMessage - 200} {
+		name := strings.Repeat("x", size)
+		if r, err := c.plugin.CreateContainer(t.Context(), named(name)); err != nil || len(r.GetAdjust().GetArgs()[0]) != size {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if _, err := c.plugin.CreateContainer(t.Context(), named(strings.Repeat("x", ttrpcMaxMessage))); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a request that is too large: %v", err)
+	}
+	if _, err := c.plugin.CreateContainer(t.Context(), named("refused")); status.Code(err) != codes.PermissionDenied || status.Convert(err).Message() != "no" {
+		t.Errorf("a refusal: %v", err)
+	}
+	if r, err := c.plugin.CreateContainer(t.Context(), named("nothing")); err != nil || r.GetAdjust() != nil {
+		t.Errorf("an empty reply: %v, %v", r, err)
+	}
+	if _, err := c.plugin.CreateContainer(WithDeadline(t.Context(), time.Now().Add(time.Minute)), named("deadline")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyCallsAtOnceGetTheirOwnReplies(t *testing.T) {
+	t.Parallel()
+	c, _ := asking(t, func(_ context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+		return replyNamed(r.GetContainer().GetName()), nil
+	})
+	var calls sync.WaitGroup
+	for i := range 8 {
+		calls.Go(func() {
+			for k := range 50 {
+				name := strings.Repeat(string(rune('a'+i)), 100*k+i)
+				if r, err := c.plugin.CreateContainer(t.Context(), named(name)); err != nil || r.GetAdjust().GetArgs()[0] != name {
+					t.Errorf("call %d of %d: %v", k, i, err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// lateContext is a context whose calls can be given up.
+type lateContext struct {
+	context.Context //nolint:containedctx // this is a context: it wraps its parent
+	late            chan error
+}
+
+func (l lateContext) Late(err error) { l.late <- err }
+
+func TestWhoGivesACallUpStillHearsHowItEnded(t *testing.T) {
+	t.Parallel()
+	release := make(chan error)
+	c, end := asking(t, func(context.Context, *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+		return replyNamed("late"), <-release
+	})
+	giveUp := func() chan error {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := lateContext{ctx, make(chan error, 2)}
+		cancel()
+		if _, err := c.plugin.CreateContainer(l, named("x")); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		return l.late
+	}
+	late := giveUp()
+	release <- nil
+	if err := <-late; err != nil {
+		t.Errorf("it ended well, told was %v", err)
+	}
+	late = giveUp()
+	release <- status.Error(codes.Internal, "boom")
+	if err := <-late; status.Code(err) != codes.Internal {
+		t.Errorf("it ended with an error, told was %v", err)
+	}
+	late = giveUp()
+	c.hangUp()
+	if err := <-late; !errors.Is(err, ttrpc.ErrClosed) {
+		t.Errorf("it ended with the connection, told was %v", err)
+	}
+	select {
+	case err := <-late:
+		t.Errorf("told twice: %v", err)
+	default:
+	}
+	<-c.closed
+	if _, err := c.plugin.CreateContainer(t.Context(), named("x")); !errors.Is(err, ttrpc.ErrClosed) {
+		t.Errorf("a call after that: %v", err)
+	}
+	close(release)
+	end()
+}
+
+// TestAMessageThatIsNoReplyEndsItsCallOnly: what a plugin sends wrongly is its own call's error.
+func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
+	t.Parallel()
+	head := func(length int, stream, kind byte) []byte {
+		return []byte{byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length), 0, 0, 0, stream, kind, 0}
+	}
+	in := bufio.NewReader(bytes.NewReader(bytes.Join([][]byte{
+		head(2, 1, typeRequest), {0, 0},
+		head(ttrpcMaxMessage+1, 3, typeResponse), make([]byte, ttrpcMaxMessage+1),
+		head(0, 5, typeResponse),
+	}, nil)))
+	for _, want := range []struct {
+		stream uint32
+		ok     func(answer) bool
+	}{
+		{1, func(a answer) bool { return errors.Is(a.err, ttrpc.ErrProtocol) }},
+		{3, func(a answer) bool { return status.Code(a.err) == codes.ResourceExhausted }},
+		{5, func(a answer) bool { return a.err == nil && len(a.message) == 0 }},
+	} {
+		stream, a, err := readMessage(in)
+		if err != nil || stream != want.stream || !want.ok(a) {
+			t.Errorf("stream %d: got %d, %v, %v", want.stream, stream, a.err, err)
+		}
+	}
+	if _, _, err := readMessage(in); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+// FuzzReply: whatever a plugin sends in place of a Response, it is decoded or an error, as ttrpc's own decoder finds it.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{"", "\x12\x00", "\x12\x02\x0a\x00", "\x0a\x02\x08\x07", "\x0a\x00\x12\x00", "\x12\xff", "\x0a\x04\x08\x05\x12\x00\x12\x02\x0a\x00", "\x18\x01\x12\x00"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, want := &api.CreateContainerResponse{}, &api.CreateContainerResponse{}
+		err := decodeReply(b, got)
+		wantErr := decodeAsTTRPC(b, want)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q: %v, ttrpc: %v", b, err, wantErr)
+		}
+		if err == nil && got.String() != want.String() {
+			t.Fatalf("%q: %v, ttrpc: %v", b, got, want)
+		}
+	})
+}
+
+func TestWritingNeverWaitsForAPluginThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(local)
+	var want bytes.Buffer
+	chunk := bytes.Repeat([]byte("0123456789abcdef"), 4096)
+	for i := range 32 { // 2 MiB: no socket takes that much unread
+		chunk[0] = byte(i)
+		want.Write(chunk)
+		if n, err := s.write(chunk); n != len(chunk) || err != nil {
+			t.Fatalf("chunk %d: %d, %v", i, n, err)
+		}
+	}
+	got := make([]byte, want.Len())
+	if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("what is read in the end is not what was written: %v", err)
+	}
+	if err := errors.Join(local.Close(), peer.Close()); err != nil {
+		t.Error(err)
+	}
+	s.close()
+	if _, err := s.write(chunk); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestAPluginThatLeavesMoreUnreadThanIsKeptIsCutOff(t *testing.T) {
+	t.Parallel()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(local)
+	written := 0
+	for chunk := make([]byte, 1<<20); err == nil; {
+		var n int
+		n, err = s.write(chunk)
+		written += n
+	}
+	if !strings.Contains(err.Error(), errBacklog.Error()) || written > maxBacklog+2<<20 {
+		t.Errorf("after %d bytes: %v", written, err)
+	}
+	s.close()
+	if err := peer.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// decodeAsTTRPC is what ttrpc's client does with a Response.
+func decodeAsTTRPC(b []byte, reply proto.Message) error {
+	var r ttrpc.Response
+	if err := proto.Unmarshal(b, &r); err != nil {
+		return err
+	}
+	if err := status.ErrorProto(r.GetStatus()); err != nil {
+		return err
+	}
+	return proto.Unmarshal(r.GetPayload(), reply)
+}
