@@ -1,12 +1,10 @@
 package isolation
 
 import (
-	"bufio"
 	"context"
 	bigendian "encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"sync"
@@ -43,10 +41,10 @@ const (
 type lateTeller interface{ Late(err error) }
 
 // caller is the client of ttrpc for calls with one request and one reply. It is there beside ttrpc's own, which forgets a call when its context ends: whoever gives a call up here still hears
-// when the plugin is done with it. It encodes a request once, and needs one goroutine for a connection.
+// when the plugin is done with it. It encodes a request once.
 type caller struct {
-	conn   net.Conn
-	closed func() // called once, when every call has ended
+	conn   net.Conn // to write to; somebody else reads and hands over what is answered
+	closed func()   // called once, when every call has ended
 
 	sending sync.Mutex // held while a message is written: numbers of streams only grow on the wire
 	last    uint32     // stream
@@ -69,15 +67,9 @@ type answer struct {
 	err     error
 }
 
-// newCaller serves the calls of a connection, which it owns from then on.
 func newCaller(conn net.Conn, closed func()) *caller {
-	c := &caller{conn: conn, closed: closed, calls: map[uint32]*flight{}}
-	go c.read()
-	return c
+	return &caller{conn: conn, closed: closed, calls: map[uint32]*flight{}}
 }
-
-// Close ends the connection and its calls.
-func (c *caller) Close() error { return c.conn.Close() }
 
 // call calls a method of the plugin. Errors are those of ttrpc's client: a status, ttrpc.ErrClosed when the connection is gone, or ctx's.
 func (c *caller) call(ctx context.Context, method string, req, reply proto.Message) error {
@@ -197,26 +189,19 @@ func appendRequest(b []byte, ctx context.Context, stream uint32, method string, 
 	return b, nil
 }
 
-// read takes the plugin's replies until the connection ends.
-func (c *caller) read() {
-	in := bufio.NewReaderSize(c.conn, firstFrame)
-	for {
-		stream, a, err := readMessage(in)
-		if err != nil {
-			break
-		}
-		c.answered(stream, a)
-	}
+// end ends every call: the connection is gone.
+func (c *caller) end() {
 	_ = c.conn.Close() // it is of no use any more
 	c.mu.Lock()
-	c.over = true
-	left := c.calls
-	c.calls = nil
+	first, left := !c.over, c.calls
+	c.over, c.calls = true, nil
 	c.mu.Unlock()
 	for _, f := range left {
 		f.end(answer{err: ttrpc.ErrClosed})
 	}
-	c.closed()
+	if first {
+		c.closed()
+	}
 }
 
 // answered ends the call of the stream. A message for another one means nothing.
@@ -241,29 +226,6 @@ func (f *flight) end(a answer) {
 		err = decodeReply(a.message, nil)
 	}
 	f.given.Late(err)
-}
-
-// readMessage reads one message. The error ends the connection; what is wrong with a single message is in the answer.
-func readMessage(in *bufio.Reader) (stream uint32, a answer, err error) {
-	var head [messageHead]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return 0, a, err
-	}
-	length, stream := bigendian.BigEndian.Uint32(head[:]), bigendian.BigEndian.Uint32(head[4:])
-	if length > ttrpcMaxMessage {
-		if _, err := in.Discard(int(length)); err != nil {
-			return 0, a, err
-		}
-		return stream, answer{err: status.Errorf(codes.ResourceExhausted, "the message has %d bytes, the limit is %d", length, ttrpcMaxMessage)}, nil
-	}
-	a.message = make([]byte, length)
-	if _, err := io.ReadFull(in, a.message); err != nil {
-		return 0, a, err
-	}
-	if head[8] != typeResponse {
-		a = answer{err: fmt.Errorf("message of type %d: %w", head[8], ttrpc.ErrProtocol)}
-	}
-	return stream, a, nil
 }
 
 // decodeReply takes a Response apart: the status that it carries is the error, and the payload is decoded into reply, if that is not nil.

@@ -189,26 +189,38 @@ func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
 	head := func(length int, stream, kind byte) []byte {
 		return []byte{byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length), 0, 0, 0, stream, kind, 0}
 	}
-	in := bufio.NewReader(bytes.NewReader(bytes.Join([][]byte{
+	sent := bytes.Join([][]byte{
 		head(2, 1, typeRequest), {0, 0},
 		head(ttrpcMaxMessage+1, 3, typeResponse), make([]byte, ttrpcMaxMessage+1),
 		head(0, 5, typeResponse),
-	}, nil)))
-	for _, want := range []struct {
+		head(2, 7, typeResponse), {0x12, 0},
+	}, nil)
+	wanted := []struct {
 		stream uint32
 		ok     func(answer) bool
 	}{
 		{1, func(a answer) bool { return errors.Is(a.err, ttrpc.ErrProtocol) }},
 		{3, func(a answer) bool { return status.Code(a.err) == codes.ResourceExhausted }},
 		{5, func(a answer) bool { return a.err == nil && len(a.message) == 0 }},
-	} {
-		stream, a, err := readMessage(in)
-		if err != nil || stream != want.stream || !want.ok(a) {
-			t.Errorf("stream %d: got %d, %v, %v", want.stream, stream, a.err, err)
-		}
+		{7, func(a answer) bool { return a.err == nil && string(a.message) == "\x12\x00" }},
 	}
-	if _, _, err := readMessage(in); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
+	for _, frame := range []int{7, 10, 4096, len(sent)} { // wherever it is cut
+		in := bufio.NewReader(bytes.NewReader(sent))
+		var m assembler
+		got := 0
+		for left := len(sent); left > 0; left -= min(frame, left) {
+			if err := m.take(in, min(frame, left), func(stream uint32, a answer) {
+				if got >= len(wanted) || stream != wanted[got].stream || !wanted[got].ok(a) {
+					t.Errorf("frames of %d: message %d: stream %d, %v", frame, got, stream, a.err)
+				}
+				got++
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got != len(wanted) {
+			t.Errorf("frames of %d: %d messages, want %d", frame, got, len(wanted))
+		}
 	}
 }
 

@@ -76,7 +76,8 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	c.server = server
 	below := newTrunk(conn)
 	c.below = below
-	c.mux = multiplex.Multiplex(wire.NewFramedConn(below, readAhead), multiplex.WithBlockedRead())
+	replies := newTap(wire.NewFramedConn(below, readAhead), below)
+	c.mux = multiplex.Multiplex(replies, multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
@@ -88,7 +89,8 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	}
 	c.listener = nrinet.NewConnListener(branch{runtimeConn, below.backlog})
 	api.RegisterRuntimeService(server, (*runtimeService)(c))
-	c.caller = newCaller(branch{pluginConn, below.backlog}, func() { close(c.closed) })
+	c.caller = newCaller(pluginConn, func() { close(c.closed) })
+	replies.calls = c.caller
 	c.plugin = newEventFallback(pluginClient{c.caller}, c.nriVersion)
 	go func() {
 		defer close(c.served)
@@ -104,7 +106,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 // hangUp closes the connection.
 func (c *nriConn) hangUp() {
 	_ = c.mux.Close() // ends all of them; closing twice is no error worth telling
-	_ = c.caller.Close()
+	c.caller.end()
 	_ = c.server.Close()
 	_ = c.listener.Close()
 }

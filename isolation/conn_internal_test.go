@@ -13,8 +13,6 @@ import (
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // connected returns the runtime's side of a connection and a client of it.
@@ -195,15 +193,7 @@ func TestTheBacklogOfAnHonestPluginComesToNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	framed, ok := c.mux.Trunk().(*wire.FramedConn)
-	if !ok {
-		t.Fatalf("trunk is a %T", c.mux.Trunk())
-	}
-	below, ok := framed.Conn.(trunk)
-	if !ok {
-		t.Fatalf("below it is a %T", framed.Conn)
-	}
-	if left := below.backlog.Load(); left != 0 {
+	if left := c.below.backlog.Load(); left != 0 {
 		t.Errorf("%d bytes are left", left)
 	}
 }
