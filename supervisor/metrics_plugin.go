@@ -3,6 +3,7 @@ package supervisor
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -52,6 +53,8 @@ type pluginMetrics struct {
 	calls, refusals, fallbacks, containers, transitions, exits *pooledCounter
 	adjustments, denials, conflicts, changes                   *pooledCounter
 	missed                                                     *series // of the gauge missed_containers
+
+	durations [api.Event_LAST]atomic.Pointer[prometheus.Observer] // nil: not looked up yet
 }
 
 // other is the combination of the rest.
@@ -137,11 +140,16 @@ func (p *pluginMetrics) subscribed(mask api.EventMask) {
 
 // duration is the histogram for the event.
 func (p *pluginMetrics) duration(e api.Event) prometheus.Observer {
+	if o := p.durations[e].Load(); o != nil {
+		return *o
+	}
 	label := OtherSeries
 	if slices.Contains(waitedFor(), e) {
 		label = e.PrettyName()
 	}
-	return p.all.histograms["plugin_call_duration_seconds"].WithLabelValues(p.name, label)
+	o := p.all.histograms["plugin_call_duration_seconds"].WithLabelValues(p.name, label)
+	p.durations[e].Store(&o)
+	return o
 }
 
 func (p *pluginMetrics) call(e api.Event, o breaker.Outcome, took time.Duration) {
