@@ -34,7 +34,8 @@
 //
 // The plugin is a stranger: it may hang, crash, ignore signals, stop reading or writing, flood its output, close or
 // garble its connection at any moment. Each wait of this package on a plugin is bounded, except Start and the raw calls,
-// which are bounded by their caller. A call on a plugin that stopped reading may outlive its context: it ends when a write
-// was stuck for [WriteStall], or when the incarnation is killed. A process that survives SIGKILL (uninterruptible sleep)
+// which are bounded by their caller: a call ends with its context, and a context that has a method Late(error) is told how it
+// ended in the plugin after that. Nothing is written by waiting for the plugin: what it has not read within [WriteStall] ends its
+// connection. A process that survives SIGKILL (uninterruptible sleep)
 // is reported with [Exit.Alive] and reaped whenever it ends.
 package isolation
