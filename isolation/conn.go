@@ -74,7 +74,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 		return nil, errors.Join(fmt.Errorf("create ttrpc server: %w", err), conn.Close())
 	}
 	c.server = server
-	below := newTrunk(conn)
+	below := newTrunk(wire.Quick(conn))
 	c.below = below
 	replies := newTap(wire.NewFramedConn(below, readAhead), below)
 	c.mux = multiplex.Multiplex(replies, multiplex.WithBlockedRead())

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // sender writes to a plugin without ever waiting for it. What the plugin's socket takes at once is written at once; the rest is queued and written, in order, by a goroutine that lives as long as
@@ -70,25 +72,11 @@ func (s *sender) write(p []byte) (int, error) {
 }
 
 // try writes what can be written without waiting.
-func (s *sender) try(p []byte) (n int, err error) {
+func (s *sender) try(p []byte) (int, error) {
 	if s.raw == nil {
 		return 0, nil
 	}
-	ctlErr := s.raw.Write(func(fd uintptr) bool {
-		for {
-			n, err = syscall.Write(int(fd), p) //nolint:gosec // a descriptor
-			if !errors.Is(err, syscall.EINTR) {
-				return true
-			}
-		}
-	})
-	if ctlErr != nil {
-		return 0, ctlErr
-	}
-	if errors.Is(err, syscall.EAGAIN) {
-		return 0, nil
-	}
-	return max(n, 0), err
+	return wire.WriteSome(s.raw, p)
 }
 
 // push writes the rest until there is none.

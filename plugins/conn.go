@@ -24,7 +24,7 @@ type watchedConn struct {
 const readAhead = 16 << 10
 
 func watch(c net.Conn) *watchedConn {
-	return &watchedConn{Conn: wire.NewFramedConn(c, readAhead), lost: make(chan struct{})}
+	return &watchedConn{Conn: wire.NewFramedConn(wire.Quick(c), readAhead), lost: make(chan struct{})}
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {

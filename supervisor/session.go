@@ -166,7 +166,7 @@ func (se *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watched := &stallConn{Conn: conn, limit: writeStall, lost: make(chan struct{}), begun: time.Now()}
+	watched := &stallConn{Conn: wire.Quick(conn), limit: writeStall, lost: make(chan struct{}), begun: time.Now()}
 	conn, se.conn = wire.NewFramedConn(watched, readAhead), watched
 	se.sup.current.Store(se)
 	defer se.sup.current.CompareAndSwap(se, nil)
