@@ -18,6 +18,8 @@ const (
 	headBytes = 256
 	// readBytes is the size of one read of a pipe: half of a pipe's default capacity of 64 KiB, pipe(7).
 	readBytes = 32 << 10
+	// floodPause is how long a stream rests after a read that was full: who writes faster than 32 MB/s waits, and does not keep a processor from the events.
+	floodPause = time.Millisecond
 	// reportDropped is how long a stream may be silent before the lines that were dropped are reported without another line.
 	reportDropped = time.Second
 )
@@ -66,6 +68,8 @@ func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool)
 		case err != nil:
 			d.end()
 			return
+		case n == len(buf):
+			time.Sleep(floodPause)
 		}
 	}
 }
