@@ -37,6 +37,7 @@ func (b *bench) parts() []part {
 		{"events", b.events},
 		{"parallel", b.parallelStarts},
 		{"slow", b.slowStock},
+		{"flood", b.flood},
 		{"synchronize", b.synchronize},
 		{"memory", b.memory},
 		{"start", b.startUp},

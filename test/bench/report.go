@@ -24,6 +24,7 @@ type report struct {
 	Bars    []outcome `json:"bars,omitempty"`
 	Rows    []row     `json:"rows,omitempty"`
 	Slow    []timing  `json:"slowOnStock,omitempty"`
+	Flood   []timing  `json:"flood,omitempty"`
 	Facts   []fact    `json:"facts,omitempty"`
 }
 

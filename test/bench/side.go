@@ -23,6 +23,7 @@ type setup struct {
 	plugins    int
 	work       time.Duration
 	slow       time.Duration
+	loud       int    // the first so many write without end
 	events     bool   // subscribe to every event instead of CreateContainer
 	same       bool   // all plugins have the same index and are parallel
 	extra      string // of plugin 0's manifest
@@ -223,6 +224,9 @@ func (s setup) args(i int) []string {
 	}
 	if s.slow > 0 && i == 0 {
 		args = append(args, "-slow", s.slow.String())
+	}
+	if i < s.loud {
+		args = append(args, "-flood")
 	}
 	if s.events {
 		args = append(args, "-all-events")

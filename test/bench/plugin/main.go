@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -46,6 +47,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&p.work, "work", 0, "how long to work on a container")
 	flags.DurationVar(&p.slow, "slow", 0, "how long to work on a pod with the label slow")
 	all := flags.Bool("all-events", false, "subscribe to every event instead of CreateContainer")
+	flood := flags.Bool("flood", false, "write to stderr without end")
 	floor := flags.Bool("floor", false, "serve bare ttrpc on descriptor 3")
 	socket := flags.String("socket", "", "the runtime's socket; empty: as the environment says")
 	name := flags.String("name", "", "the name to register with; empty: as the environment says")
@@ -69,7 +71,21 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *flood {
+		go writeForEver()
+	}
 	return st.Run(ctx)
+}
+
+// writeForEver writes lines until nobody reads them.
+func writeForEver() {
+	const line, lines = "all work and no play makes a plugin that is heard by everybody\n", 512
+	text := []byte(strings.Repeat(line, lines))
+	for {
+		if _, err := os.Stderr.Write(text); err != nil {
+			return
+		}
+	}
 }
 
 // wait is work that needs no processor, like asking a device.
