@@ -204,6 +204,7 @@ func (s *Supervisor) past(ctx context.Context, namespace, podName string) pastDe
 	var p pastDecisions
 	inMemory := s.journal.Decisions(journal.Filter{})
 	if s.opts.Audit != nil {
+		defer s.opts.Computing()()
 		s.explaining.Lock() // one at a time: a file may have hundreds of megabytes
 		err := audit.Read(ctx, s.opts.Audit.Path(), []string{quoted("pod", podName)}, func(d journal.Decision) {
 			if d.Touches(namespace, podName) && (len(inMemory) == 0 || d.Time.Before(inMemory[0].Time)) {

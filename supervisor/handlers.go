@@ -70,6 +70,7 @@ func (se *session) deadline(ctx context.Context) (until, lost time.Time) {
 func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
 	se := h.session
 	s := se.sup
+	defer s.opts.Computing()()
 	s.syncs.Lock() // one after the other: a runtime that lost patience may come again while its first is still looked at
 	defer s.syncs.Unlock()
 	if s.sessionOver(se) {

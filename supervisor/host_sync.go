@@ -101,7 +101,9 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), h.policy().SynchronizeTimeout())
 		defer cancel()
+		told := h.sup.opts.Computing() // all of it is encoded
 		updates, err := r.inst.Synchronize(ctx, snap.pods, snap.ctrs)
+		told()
 		if out, ok := errors.AsType[*wire.NotInterestedError](wire.Decode(err)); ok {
 			snap.refs = h.leaveOut(out, snap)
 			err = nil

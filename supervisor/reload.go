@@ -109,6 +109,7 @@ func (s *Supervisor) reload(ctx context.Context, cause string, always bool) (Rel
 	if s.opts.Source == nil {
 		return ReloadReport{}, ErrNotReloadable
 	}
+	defer s.opts.Computing()()
 	s.reloads.mu.Lock()
 	if s.reloads.ended {
 		s.reloads.mu.Unlock()

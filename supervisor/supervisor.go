@@ -55,6 +55,8 @@ type Options struct {
 	Loaded state.Loaded
 	// Audit keeps what was decided. Nil keeps only the latest, in memory.
 	Audit *audit.Log
+	// Computing is told of work that takes a processor for long beside the events, such as taking a state in, until done is called, once at least. It must not block for long. Nil: nobody is told.
+	Computing func() (done func())
 	// Tracer follows the events of the runtime. Nil: they are not traced, and cost nothing more.
 	Tracer Tracer
 	// ServerOptions are added to the server that the runtime calls, such as what takes the context of a trace out of its requests.
@@ -115,6 +117,9 @@ func New(o Options) *Supervisor {
 	}
 	if o.Sink == nil {
 		o.Sink = func(Event) {}
+	}
+	if o.Computing == nil {
+		o.Computing = func() func() { return func() {} }
 	}
 	s := &Supervisor{
 		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),

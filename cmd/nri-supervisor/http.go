@@ -30,7 +30,7 @@ type observed interface {
 }
 
 // serveHTTP serves /metrics, /healthz, /readyz and the status page in the background. An empty address listens nowhere.
-func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSpec, reg *prometheus.Registry, s observed, log *zap.Logger) error {
+func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSpec, reg *prometheus.Registry, s observed, cpus *processors, log *zap.Logger) error {
 	address := spec.Address
 	if address == "" {
 		return nil
@@ -46,7 +46,11 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSp
 	}
 	log.Info("listening", zap.String("address", l.Addr().String()))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	scrape := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		defer cpus.compute()()
+		scrape.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("GET /healthz", probe(s.Alive))
 	mux.HandleFunc("GET /readyz", probe(s.Ready))
 	node, err := nodeName()

@@ -24,6 +24,8 @@ type launcher struct {
 	confine confinements
 	files   fingerprints
 	docks   docks
+	// compute is told of what takes a processor for long, until done is called. Nil: nobody is.
+	compute func() (done func())
 	// reduced is told what of a profile cannot be applied on this host.
 	reduced func(plugin, team string, missing []string)
 	// remade is told when the socket of a plugin that attaches was removed: nil if it was made anew.
@@ -49,6 +51,9 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	confine, err := l.confinement(p)
 	if err != nil {
 		return nil, err
+	}
+	if l.compute != nil {
+		defer l.compute()() // a file is read and hashed, and a process made
 	}
 	i, err := isolation.Start(ctx, isolation.Spec{
 		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,

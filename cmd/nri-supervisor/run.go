@@ -159,11 +159,15 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	}
 	defer host.Close()
 	registry := prometheus.NewRegistry()
+	cpus := newProcessors()
+	begun := cpus.compute()
+	defer begun()
 	launch := newLauncher(b.config, b.source.ConfigFile, host, log)
+	launch.compute = cpus.compute
 	defer launch.docks.close()
 	options := supervisor.Options{
 		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,
-		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn,
+		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn, Computing: cpus.compute,
 	}
 	closeTracing, err := openTracing(spec.Tracing, &options, log) //nolint:contextcheck // it delivers the last spans after ctx has ended
 	if err != nil {
@@ -182,7 +186,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stopSide()
-	if err := serveHTTP(side, &parts, spec.Metrics, registry, sup, log); err != nil {
+	if err := serveHTTP(side, &parts, spec.Metrics, registry, sup, cpus, log); err != nil {
 		return err
 	}
 	if err := serveAdmin(side, &parts, spec.Admin, sup, log, level); err != nil {
@@ -193,6 +197,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	watching, stopWatch := context.WithCancel(ctx)
 	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, systemd, log) })
 	defer stopWatch()
+	begun()
 	return sup.Run(ctx)
 }
 

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// narrowAfter is how long nothing has computed for long before the events have one processor again. A change of their number stops the process for some microseconds.
+const narrowAfter = time.Second
+
+// processors decides how many of Go's processors run goroutines at once: one while there are only events to handle, Go's default while something computes beside them.
+//
+// The runtime sends one event at a time, and its way through the process is a chain of goroutines that each wait for the one before. With several processors the scheduler wakes another thread
+// at each link, which finds nothing to do: on two cores that is a fifth of the process's work and an eighth of the time of a creation that ten plugins adjust (make bench; docs/performance.md).
+// What computes for milliseconds would keep the only processor from the events, for ten milliseconds at each link of the chain, and so gets others.
+//
+// Make one with newProcessors. Safe for concurrent use.
+type processors struct {
+	set   func(one bool) // changes the number
+	after func(time.Duration, func()) stopper
+
+	mu     sync.Mutex
+	users  int // that compute
+	narrow bool
+	timer  stopper // runs when nobody has computed for narrowAfter; nil: it does not run
+}
+
+// stopper is a time.Timer.
+type stopper interface{ Stop() bool }
+
+// newProcessors leaves what GOMAXPROCS in the environment says as it is.
+func newProcessors() *processors {
+	p := &processors{set: setProcessors, after: func(d time.Duration, f func()) stopper { return time.AfterFunc(d, f) }}
+	if os.Getenv("GOMAXPROCS") != "" {
+		p.set = func(bool) {}
+	}
+	return p
+}
+
+func setProcessors(one bool) {
+	if one {
+		runtime.GOMAXPROCS(1)
+	} else {
+		runtime.SetDefaultGOMAXPROCS()
+	}
+}
+
+// compute says that something computes until done is called, which may be called more than once.
+func (p *processors) compute() (done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users++
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if p.narrow {
+		p.narrow = false
+		p.set(false)
+	}
+	return sync.OnceFunc(p.release)
+}
+
+func (p *processors) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users--; p.users == 0 {
+		p.timer = p.after(narrowAfter, p.settle)
+	}
+}
+
+// settle is called by the timer.
+func (p *processors) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users > 0 || p.timer == nil { // somebody came meanwhile
+		return
+	}
+	p.timer = nil
+	p.narrow = true
+	p.set(true)
+}
