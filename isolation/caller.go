@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/ttrpc"
@@ -36,9 +37,18 @@ const (
 	betweenStreams = 2 // those of the client are odd
 )
 
-// lateTeller is a context whose call may be given up: when Done is closed the call returns the context's error, and Late is told, later and once, how the call ended in the plugin after
-// all. It is called on the goroutine that reads the plugin's replies, and must not wait.
-type lateTeller interface{ Late(err error) }
+// hasty is the context of a call by a goroutine that must not be kept beyond Done.
+type hasty interface {
+	context.Context
+	// Late is told, once, how a call ended in the plugin that returned the context's error, because Done was closed before. It must not wait.
+	Late(err error)
+	// Aside has another goroutine decode a reply that is large.
+	Aside(decode func())
+}
+
+// decodedAtOnce is the largest message that a goroutine decodes that must not be kept: 16 KiB of the most expensive reply there is, empty messages in a list, take some milliseconds, and 4 MiB
+// a second.
+const decodedAtOnce = 16 << 10
 
 // caller is the client of ttrpc for calls with one request and one reply. It is there beside ttrpc's own, which forgets a call when its context ends: whoever gives a call up here still hears
 // when the plugin is done with it. It encodes a request once.
@@ -58,7 +68,7 @@ type caller struct {
 // flight is a call that the plugin has not answered.
 type flight struct {
 	answer chan answer // holds one
-	given  lateTeller  // who gave it up; nil: somebody waits
+	given  hasty       // who gave it up; nil: somebody waits
 }
 
 // answer is a message of the plugin, or why there is none.
@@ -90,7 +100,33 @@ func (c *caller) call(ctx context.Context, method string, req, reply proto.Messa
 	if a.err != nil {
 		return a.err
 	}
+	if h, ok := ctx.(hasty); ok && len(a.message) > decodedAtOnce {
+		return decodeAside(h, a.message, reply)
+	}
 	return decodeReply(a.message, reply)
+}
+
+// decodeAside decodes on another goroutine for as long as somebody waits for it. It leaves reply to that goroutine when nobody does any more.
+func decodeAside(ctx hasty, message []byte, reply proto.Message) error {
+	var settled atomic.Bool // by the one of the two that came first
+	decoded := make(chan error, 1)
+	ctx.Aside(func() {
+		err := decodeReply(message, reply)
+		if settled.CompareAndSwap(false, true) {
+			decoded <- err
+		} else {
+			ctx.Late(err)
+		}
+	})
+	select {
+	case err := <-decoded:
+		return err
+	case <-ctx.Done():
+		if settled.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		return <-decoded
+	}
 }
 
 // giveUp reports whether the call is given up: its answer has not come.
@@ -100,18 +136,20 @@ func (c *caller) giveUp(stream uint32, f *flight, ctx context.Context) bool {
 	if c.calls[stream] != f {
 		return false
 	}
-	if late, ok := ctx.(lateTeller); ok {
-		f.given = late
+	if h, ok := ctx.(hasty); ok {
+		f.given = h
 	} else {
-		f.given = nobody{}
+		f.given = nobody{Context: ctx}
 	}
 	return true
 }
 
 // nobody does not care how a call ended.
-type nobody struct{}
+type nobody struct{ context.Context } //nolint:containedctx // as above, it is a context
 
 func (nobody) Late(error) {}
+
+func (nobody) Aside(func()) {}
 
 // send writes the request of a new stream.
 func (c *caller) send(ctx context.Context, method string, req proto.Message, f *flight) (uint32, error) {
@@ -122,7 +160,8 @@ func (c *caller) send(ctx context.Context, method string, req proto.Message, f *
 		stream = c.last + betweenStreams
 	}
 	if stream > math.MaxUint32-betweenStreams {
-		return 0, errors.Join(ttrpc.ErrClosed, c.conn.Close()) // after two thousand million calls
+		go c.end() // after two thousand million calls
+		return 0, ttrpc.ErrClosed
 	}
 	message, err := appendRequest(c.buf[:0], ctx, stream, method, req)
 	if c.buf = message; cap(message) > bufferKept {
@@ -228,18 +267,18 @@ func (f *flight) end(a answer) {
 	f.given.Late(err)
 }
 
-// decodeReply takes a Response apart: the status that it carries is the error, and the payload is decoded into reply, if that is not nil.
+// decodeReply takes a Response apart. That it cannot is an error of the call, not of the connection, which none of its errors is: the status that it carries is the error, and the payload is decoded into reply, if that is not nil.
 func decodeReply(b []byte, reply proto.Message) error {
 	var payload []byte
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, protowire.ParseError(n))
+			return fmt.Errorf("decode the reply: %w", protowire.ParseError(n))
 		}
 		field := b[n:]
 		size := protowire.ConsumeFieldValue(num, kind, field)
 		if size < 0 {
-			return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, protowire.ParseError(size))
+			return fmt.Errorf("decode the reply: %w", protowire.ParseError(size))
 		}
 		if kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(field)
@@ -263,7 +302,7 @@ func decodeReply(b []byte, reply proto.Message) error {
 func decodeStatus(b []byte) error {
 	var st spb.Status
 	if err := proto.Unmarshal(b, &st); err != nil {
-		return fmt.Errorf("%w: %w", ttrpc.ErrProtocol, err)
+		return fmt.Errorf("decode the status: %w", err)
 	}
 	return status.ErrorProto(&st) // nil when it is OK
 }

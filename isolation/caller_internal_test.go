@@ -132,13 +132,16 @@ func TestManyCallsAtOnceGetTheirOwnReplies(t *testing.T) {
 	calls.Wait()
 }
 
-// lateContext is a context whose calls can be given up.
+// lateContext is the context of a goroutine that must not be kept.
 type lateContext struct {
 	context.Context //nolint:containedctx // this is a context: it wraps its parent
 	late            chan error
+	aside           chan func() // nil: nothing is large
 }
 
 func (l lateContext) Late(err error) { l.late <- err }
+
+func (l lateContext) Aside(decode func()) { l.aside <- decode }
 
 func TestWhoGivesACallUpStillHearsHowItEnded(t *testing.T) {
 	t.Parallel()
@@ -148,7 +151,7 @@ func TestWhoGivesACallUpStillHearsHowItEnded(t *testing.T) {
 	})
 	giveUp := func() chan error {
 		ctx, cancel := context.WithCancel(t.Context())
-		l := lateContext{ctx, make(chan error, 2)}
+		l := lateContext{ctx, make(chan error, 2), nil}
 		cancel()
 		if _, err := c.plugin.CreateContainer(l, named("x")); !errors.Is(err, context.Canceled) {
 			t.Errorf("given up: %v", err)
@@ -183,6 +186,80 @@ func TestWhoGivesACallUpStillHearsHowItEnded(t *testing.T) {
 	end()
 }
 
+// TestALargeReplyKeepsNobodyWhoCannotWait: a reply of 4 MiB can take a second to decode.
+func TestALargeReplyKeepsNobodyWhoCannotWait(t *testing.T) {
+	t.Parallel()
+	c, _ := asking(t, func(_ context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+		return replyNamed(strings.Repeat(r.GetContainer().GetName(), decodedAtOnce)), nil
+	})
+	type result struct {
+		r   *api.CreateContainerResponse
+		err error
+	}
+	call := func() (lateContext, context.CancelFunc, chan result) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := lateContext{ctx, make(chan error, 2), make(chan func(), 1)}
+		came := make(chan result, 1)
+		go func() {
+			r, err := c.plugin.CreateContainer(l, named("x"))
+			came <- result{r, err}
+		}()
+		return l, cancel, came
+	}
+	l, cancel, came := call()
+	defer cancel()
+	(<-l.aside)()
+	if got := <-came; got.err != nil || len(got.r.GetAdjust().GetArgs()[0]) != decodedAtOnce {
+		t.Errorf("decoded in time: %v", got.err)
+	}
+	l, cancel, came = call()
+	decode := <-l.aside
+	cancel()
+	if got := <-came; !errors.Is(got.err, context.Canceled) || got.r != nil {
+		t.Errorf("given up before it was decoded: %v", got.err)
+	}
+	select {
+	case err := <-l.late:
+		t.Errorf("told before it was decoded: %v", err)
+	default:
+	}
+	decode()
+	if err := <-l.late; err != nil {
+		t.Errorf("it ended well, told was %v", err)
+	}
+}
+
+// TestAConnectionThatTheMultiplexerEndsIsKnownToHaveEnded: it ends without a reading error when a plugin sends more frames than fit its queue.
+func TestAConnectionThatTheMultiplexerEndsIsKnownToHaveEnded(t *testing.T) {
+	t.Parallel()
+	local, peer, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newNRIConn(local, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan error, 1)
+	go func() {
+		_, err := c.plugin.CreateContainer(context.Background(), named("x"))
+		called <- err
+	}()
+	var wrote sync.WaitGroup
+	wrote.Go(func() {
+		_, _ = peer.Write(bytes.Repeat([]byte{0, 0, 0, 2, 0, 0, 0, 1, 0}, frameBurst-1)) // each a byte of a message that does not end; it fails when enough of it was read
+	})
+	<-c.closed
+	if err := <-called; !errors.Is(err, ttrpc.ErrClosed) {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if err := peer.Close(); err != nil {
+		t.Error(err)
+	}
+	wrote.Wait()
+	c.close()
+}
+
 // TestAMessageThatIsNoReplyEndsItsCallOnly: what a plugin sends wrongly is its own call's error.
 func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
 	t.Parallel()
@@ -199,7 +276,7 @@ func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
 		stream uint32
 		ok     func(answer) bool
 	}{
-		{1, func(a answer) bool { return errors.Is(a.err, ttrpc.ErrProtocol) }},
+		{1, func(a answer) bool { return a.err != nil && !errors.Is(a.err, ttrpc.ErrProtocol) }}, // which would be the connection's
 		{3, func(a answer) bool { return status.Code(a.err) == codes.ResourceExhausted }},
 		{5, func(a answer) bool { return a.err == nil && len(a.message) == 0 }},
 		{7, func(a answer) bool { return a.err == nil && string(a.message) == "\x12\x00" }},
@@ -235,6 +312,9 @@ func FuzzReply(f *testing.F) {
 		wantErr := decodeAsTTRPC(b, want)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: %v, ttrpc: %v", b, err, wantErr)
+		}
+		if errors.Is(err, ttrpc.ErrProtocol) || errors.Is(err, ttrpc.ErrClosed) {
+			t.Fatalf("%q: %v, which says that the connection is of no use", b, err)
 		}
 		if err == nil && got.String() != want.String() {
 			t.Fatalf("%q: %v, ttrpc: %v", b, got, want)

@@ -76,7 +76,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	c.server = server
 	below := newTrunk(wire.Quick(conn))
 	c.below = below
-	replies := newTap(wire.NewFramedConn(below, readAhead), below)
+	replies := newTap(below)
 	c.mux = multiplex.Multiplex(replies, multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)
@@ -97,8 +97,8 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 		_ = server.Serve(context.Background(), c.listener) // ends with the connection; there is no other way
 	}()
 	go func() {
-		<-c.closed
-		c.hangUp() // the plugin may have closed it: then nothing else ends the server
+		_, _ = pluginConn.Read(nil) // the tap takes all that comes: it returns when the connection has ended, whoever ended it
+		c.hangUp()
 	}()
 	return c, nil
 }

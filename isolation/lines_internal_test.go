@@ -87,7 +87,7 @@ func TestOutputIsCutIntoLinesWhateverTheReadsAre(t *testing.T) {
 				l.Stream = ""
 				got = append(got, l)
 			}}
-			d := drainer{o: o, stream: Stderr, limit: newLimiter(time.Now())}
+			d := drainer{o: o, stream: Stderr, limit: newLimiter(LineRate, LineBurst, time.Now())}
 			for _, c := range tt.chunks {
 				d.write([]byte(c))
 			}
@@ -210,7 +210,7 @@ func TestReadingAFloodCostsAboutWhatWritingItDid(t *testing.T) {
 func TestTheRateLimitLetsABurstThroughAndRefills(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
-	l := newLimiter(now)
+	l := newLimiter(LineRate, LineBurst, now)
 	allowed := func(n int) int {
 		ok := 0
 		for range n {

@@ -49,7 +49,7 @@ type output struct {
 // drain reads r until it ends, cutting it into lines. first, if not nil, is given the first line of the stream, or its end
 // without one; it says whether the line is to be treated as output too.
 func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool) {
-	d := drainer{o: o, stream: stream, first: first, limit: newLimiter(time.Now())}
+	d := drainer{o: o, stream: stream, first: first, limit: newLimiter(LineRate, LineBurst, time.Now())}
 	buf := make([]byte, readBytes)
 	pipe, timed := r.(interface{ SetReadDeadline(t time.Time) error })
 	for {
@@ -319,16 +319,18 @@ func (d *drainer) emit() {
 	d.o.show(line)
 }
 
-// limiter is a token bucket of LineRate lines per second and LineBurst lines at once.
+// limiter is a token bucket: so many per second and so many at once.
 type limiter struct {
-	tokens float64
-	last   time.Time
+	rate, burst, tokens float64
+	last                time.Time
 }
 
-func newLimiter(now time.Time) limiter { return limiter{tokens: LineBurst, last: now} }
+func newLimiter(rate, burst float64, now time.Time) limiter {
+	return limiter{rate: rate, burst: burst, tokens: burst, last: now}
+}
 
 func (l *limiter) allow(now time.Time) bool {
-	l.tokens = min(LineBurst, l.tokens+LineRate*now.Sub(l.last).Seconds())
+	l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.last).Seconds())
 	l.last = now
 	if l.tokens < 1 {
 		return false

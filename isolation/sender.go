@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -91,9 +92,14 @@ func (s *sender) push() {
 			return
 		}
 		s.mu.Unlock()
-		err := s.conn.SetWriteDeadline(time.Now().Add(WriteStall))
-		if err == nil {
-			_, err = s.conn.Write(chunk)
+		var err error
+		for piece := range slices.Chunk(chunk, ttrpcMaxMessage) {
+			if err = s.conn.SetWriteDeadline(time.Now().Add(WriteStall)); err == nil {
+				_, err = s.conn.Write(piece)
+			}
+			if err != nil {
+				break
+			}
 		}
 		if err == nil {
 			err = s.conn.SetWriteDeadline(time.Time{})

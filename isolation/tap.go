@@ -5,23 +5,30 @@ import (
 	bigendian "encoding/binary"
 	"fmt"
 	"io"
-	"net"
+	"time"
 
 	"github.com/containerd/nri/pkg/net/multiplex"
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // largestFrame is that of NRI's multiplexer: one of ttrpc's messages with its header. Only the writing side of the multiplexer keeps to it; the reading side would make room for 4 GiB.
 const largestFrame = messageHead + ttrpcMaxMessage
 
+// frameRate and frameBurst are how many frames a second, and at once, are read from a plugin. A reply is one or two; the rest of what floods us waits in the plugin's socket, and so does not keep
+// a processor from the events.
+const frameRate, frameBurst = 5000, 4096
+
 // tap is the connection as NRI's multiplexer reads it: it takes the plugin's replies out and hands them to their calls, on the multiplexer's own reading goroutine, and passes the rest on. A
 // reply so changes goroutines once.
 type tap struct {
-	net.Conn
-	trunk trunk
+	trunk
 	in    *bufio.Reader
+	out   *wire.FrameWriter
+	pace  limiter // of frames
 	calls *caller // nil before the multiplexer reads
 
 	head  [frameHeader]byte // of the frame that is passed on
@@ -30,20 +37,17 @@ type tap struct {
 	reply assembler
 }
 
-func newTap(c net.Conn, below trunk) *tap {
-	return &tap{Conn: c, trunk: below, in: bufio.NewReaderSize(below, readAhead), given: frameHeader}
+func newTap(below trunk) *tap {
+	return &tap{
+		trunk: below, in: bufio.NewReaderSize(below, readAhead), out: wire.NewFrameWriter(below), pace: newLimiter(frameRate, frameBurst, time.Now()), given: frameHeader,
+	}
 }
+
+// Write writes a message in one piece.
+func (t *tap) Write(p []byte) (int, error) { return t.out.Write(p) }
 
 // Read reads what is not a reply.
 func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.read(p)
-	if err != nil {
-		t.calls.end()
-	}
-	return n, err
-}
-
-func (t *tap) read(p []byte) (int, error) {
 	for {
 		switch {
 		case t.given < frameHeader:
@@ -58,6 +62,9 @@ func (t *tap) read(p []byte) (int, error) {
 		if _, err := io.ReadFull(t.in, t.head[:]); err != nil {
 			return 0, err
 		}
+		for !t.pace.allow(time.Now()) {
+			time.Sleep(floodPause)
+		}
 		id, length := bigendian.BigEndian.Uint32(t.head[:]), int(bigendian.BigEndian.Uint32(t.head[4:]))
 		if length > largestFrame {
 			return 0, fmt.Errorf("a frame of %d bytes, the limit is %d: %w", length, largestFrame, ttrpc.ErrProtocol)
@@ -69,7 +76,7 @@ func (t *tap) read(p []byte) (int, error) {
 		if err := t.reply.take(t.in, length, t.calls.answered); err != nil {
 			return 0, err
 		}
-		t.trunk.backlog.Add(-int64(length) - frameHeader)
+		t.backlog.Add(-int64(length) - frameHeader)
 	}
 }
 
@@ -125,7 +132,7 @@ func (m *assembler) finish() answer {
 		size := bigendian.BigEndian.Uint32(m.head[:])
 		a.err = status.Errorf(codes.ResourceExhausted, "the message has %d bytes, the limit is %d", size, ttrpcMaxMessage)
 	case m.head[8] != typeResponse:
-		a = answer{err: fmt.Errorf("message of type %d: %w", m.head[8], ttrpc.ErrProtocol)}
+		a = answer{err: fmt.Errorf("a message of type %d in the place of a reply", m.head[8])}
 	}
 	m.headLen, m.message = 0, nil
 	return a

@@ -19,6 +19,7 @@ type fakePlugin struct {
 	configured func(config string) error
 	sync       func(pods []*api.PodSandbox, ctrs []*api.Container) error
 	create     func(*api.CreateContainerRequest) (*api.CreateContainerResponse, error)
+	decode     func() // its replies to CreateContainer are large: this is how long it takes to decode one
 	event      func(ev string, id string) error
 	validate   func() (*api.ValidateContainerAdjustmentResponse, error)
 	judge      func(*api.ValidateContainerAdjustmentRequest) (*api.ValidateContainerAdjustmentResponse, error) // instead of validate
@@ -125,7 +126,6 @@ type fakeInc struct {
 
 func (i *fakeInc) PID() int                  { return i.pid }
 func (i *fakeInc) Plugin() api.PluginService { return patient{i.p} }
-func (i *fakeInc) GivesUp() bool             { return true }
 func (i *fakeInc) CallContext(ctx context.Context, _ time.Time) context.Context {
 	return ctx
 }

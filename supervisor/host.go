@@ -87,8 +87,7 @@ type running struct {
 	mask     api.EventMask      // what it subscribed to; valid once synchronized, like the next two
 	known    []plugin.Ref
 	updates  []*api.ContainerUpdate
-	jobs     chan *call  // to its worker
-	judging  chan func() // likewise
+	jobs     chan func() // to its worker
 	launched time.Time
 	pid      atomic.Int64  // 0 until launched
 	ended    chan struct{} // closed when the incarnation is over: its worker and health checks end

@@ -5,26 +5,19 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
-// judgedAtOnce is the largest reply, encoded, that the goroutine of the event looks at itself. A larger one is the worker's, so that whoever waits is answered in time however long that takes.
-const judgedAtOnce = 64 << 10
-
-// serve is the worker of one incarnation: it does one call after the other, those that no goroutine does that waits for them. A call that never returns ends with the connection.
-func (h *host) serve(r *running) {
+// serve is the worker of one incarnation: it does one thing after the other, the calls that no goroutine does that waits for them, and what is large in the others, so that whoever waits is
+// answered in time however long it takes. A call that never returns ends with the connection.
+func (*host) serve(r *running) {
 	for {
 		select {
 		case <-r.ended:
 			return
-		case judge := <-r.judging:
-			judge()
-		case c := <-r.jobs:
-			reply, err := c.invoke(r.inst.CallContext(context.Background(), c.sent.Add(c.limit)), r.inst.Plugin())
-			h.returned(r, c, reply, err)
+		case job := <-r.jobs:
+			job()
 		}
 	}
 }
@@ -34,11 +27,12 @@ func (h *host) perform(ctx context.Context, c *call) {
 	r := c.own
 	defer context.AfterFunc(ctx, func() { h.post(plugin.Cancel{ID: c.req.ID}) })()
 	defer time.AfterFunc(h.patience(c), c.giveUp).Stop()
-	reply, err := c.invoke(&callContext{Context: context.Background(), h: h, c: c}, r.inst.Plugin())
-	switch m, _ := reply.(proto.Message); {
+	own := &callContext{Context: context.Background(), h: h, c: c}
+	reply, err := c.invoke(own, r.inst.Plugin())
+	switch {
 	case errors.Is(err, errGivenUp): // Late tells the rest
-	case err == nil && proto.Size(m) > judgedAtOnce:
-		r.judging <- func() { h.returned(r, c, reply, nil) } // it is empty: the next call comes after this one
+	case own.large:
+		r.jobs <- func() { h.returned(r, c, reply, err) } // it is empty: the next call comes after this one
 	default:
 		h.returned(r, c, reply, err)
 	}
@@ -75,6 +69,7 @@ type callContext struct {
 	context.Context //nolint:containedctx // this is a context: it wraps its parent
 	h               *host
 	c               *call
+	large           bool // the reply is; of the goroutine that does the call
 }
 
 // Deadline is when the call has used its time.
@@ -91,6 +86,12 @@ func (x *callContext) Err() error {
 	default:
 		return nil
 	}
+}
+
+// Aside has the worker decode a large reply.
+func (x *callContext) Aside(decode func()) {
+	x.large = true
+	x.c.own.jobs <- decode
 }
 
 // Late takes how the call ended after it was given up.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -127,11 +128,14 @@ func (h *host) send(e plugin.Send) {
 	c, r := h.calls[e.ID], h.runs[e.Inc]
 	c.limit, c.sent = e.Timeout, time.Now()
 	c.ticket.Sent()
-	if c == h.bringing && r.inst.GivesUp() {
+	if c == h.bringing {
 		c.own = r
 		return
 	}
-	r.jobs <- c
+	r.jobs <- func() {
+		reply, err := c.invoke(r.inst.CallContext(context.Background(), c.sent.Add(c.limit)), r.inst.Plugin())
+		h.returned(r, c, reply, err)
+	}
 }
 
 func (h *host) answer(e plugin.Answer) {
@@ -168,6 +172,7 @@ func (h *host) answer(e plugin.Answer) {
 		}
 		h.answered[store.Ref(c.req.Ref)] = struct{}{}
 	}
+	c.given.Store(true)
 	if c.done != nil {
 		c.done <- res
 		c.giveUp()
@@ -175,7 +180,6 @@ func (h *host) answer(e plugin.Answer) {
 		h.sup.notified(h, c, res)
 	}
 	c.answered = true
-	c.given.Store(true)
 	if flying, ok := h.machine.Flying(); !ok || flying != e.ID {
 		h.endCall(e.ID) // else Back ends it
 	}

@@ -54,7 +54,7 @@ func (r *ExitRecord) withoutOutput() string {
 // launch starts an incarnation in the background.
 func (h *host) launch(inc plugin.Incarnation) {
 	ctx, cancel := h.startContext()
-	r := &running{inc: inc, spec: h.spec, cancel: cancel, jobs: make(chan *call, 1), judging: make(chan func(), 1), launched: time.Now(), ended: make(chan struct{})}
+	r := &running{inc: inc, spec: h.spec, cancel: cancel, jobs: make(chan func(), 1), launched: time.Now(), ended: make(chan struct{})}
 	h.runs[inc] = r
 	if inc > 1 {
 		h.restarts++

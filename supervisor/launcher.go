@@ -54,13 +54,11 @@ type OutputLine struct {
 type Incarnation interface {
 	// PID of the process; 0 if it is not known.
 	PID() int
-	// Plugin is the NRI service of the plugin.
+	// Plugin is the NRI service of the plugin. A call whose context has a method Late(error) returns with that context's error when the context is done, and Late is told, once, how it ended in
+	// the plugin after all: nil, or why there was no reply. A reply that takes long to decode is decoded by what such a context's Aside(func()) is given.
 	Plugin() api.PluginService
 	// CallContext returns a context that carries the deadline to the plugin and is never cancelled itself, so that a late reply is seen.
 	CallContext(ctx context.Context, deadline time.Time) context.Context
-	// GivesUp reports whether a call of Plugin returns with its context's error when the context is done, and then tells a context that has a method Late(error), once, how the call ended in
-	// the plugin after all: nil, or why there was no reply.
-	GivesUp() bool
 	// Synchronize tells the plugin the state, in parts if need be.
 	Synchronize(ctx context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error)
 	// InPlace reports whether the plugin may be synchronized more than once on its connection and has health checks: plugins built with the SDK.

@@ -59,6 +59,28 @@ func (p patient) RemovePodSandbox(ctx context.Context, r *api.RemovePodSandboxRe
 }
 
 func (p patient) CreateContainer(ctx context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
+	hasty, ok := ctx.(interface {
+		Late(err error)
+		Aside(decode func())
+	})
+	if f, is := p.PluginService.(*fakePlugin); ok && is && f.decode != nil {
+		rpl, err := f.CreateContainer(ctx, r)
+		decoded := make(chan struct{})
+		hasty.Aside(func() {
+			f.decode()
+			select {
+			case decoded <- struct{}{}:
+			case <-ctx.Done():
+				hasty.Late(err)
+			}
+		})
+		select {
+		case <-decoded:
+			return rpl, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	return givingUp(ctx, r, p.PluginService.CreateContainer)
 }
 

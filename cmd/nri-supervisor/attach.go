@@ -123,9 +123,6 @@ var _ supervisor.Incarnation = (*attachment)(nil)
 // Plugin is the NRI service of the plugin.
 func (a *attachment) Plugin() api.PluginService { return a.Attachment.Plugin() }
 
-// GivesUp reports that a call can be given up.
-func (*attachment) GivesUp() bool { return true }
-
 // CallContext returns a context with a deadline that is never cancelled.
 func (*attachment) CallContext(ctx context.Context, d time.Time) context.Context {
 	return isolation.WithDeadline(ctx, d)

@@ -129,9 +129,6 @@ type incarnation struct {
 	inPlace  bool
 }
 
-// GivesUp reports that a call can be given up.
-func (*incarnation) GivesUp() bool { return true }
-
 // CallContext returns a context with a deadline that is never cancelled.
 func (i *incarnation) CallContext(ctx context.Context, d time.Time) context.Context {
 	return isolation.WithDeadline(ctx, d)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// quickConn is a socket whose reads and writes are system calls that Go's scheduler is not told of. They never wait, since the descriptor does not block, so there is nothing that it would have
+// quickConn is a socket whose reads and writes are system calls that Go's scheduler is not told of. They never wait (MSG_DONTWAIT), so there is nothing that it would have
 // to do meanwhile; but being told, it wakes a thread that watches over system calls, each time the process gets to work: for a process that waits for a message most of the time, that is as
 // much work as to handle the message.
 type quickConn struct {
@@ -39,7 +39,7 @@ func (c *quickConn) Read(p []byte) (int, error) {
 	var n int
 	var failed error
 	err := c.raw.Read(func(fd uintptr) bool {
-		n, failed = transfer(syscall.SYS_READ, fd, p)
+		n, failed = transfer(syscall.SYS_RECVFROM, fd, p)
 		return !errors.Is(failed, syscall.EAGAIN)
 	})
 	switch {
@@ -59,7 +59,7 @@ func (c *quickConn) Write(p []byte) (int, error) {
 	var failed error
 	err := c.raw.Write(func(fd uintptr) bool {
 		for done < len(p) {
-			n, err := transfer(syscall.SYS_WRITE, fd, p[done:])
+			n, err := transfer(syscall.SYS_SENDTO, fd, p[done:])
 			if err != nil {
 				failed = err
 				return !errors.Is(err, syscall.EAGAIN)
@@ -84,7 +84,7 @@ func WriteSome(raw syscall.RawConn, p []byte) (n int, err error) {
 		return 0, nil
 	}
 	if failed := raw.Write(func(fd uintptr) bool {
-		n, err = transfer(syscall.SYS_WRITE, fd, p)
+		n, err = transfer(syscall.SYS_SENDTO, fd, p)
 		return true
 	}); failed != nil {
 		return 0, failed
@@ -95,7 +95,7 @@ func WriteSome(raw syscall.RawConn, p []byte) (n int, err error) {
 	return n, err
 }
 
-// transfer is a read or a write of at least one byte on a descriptor that does not block.
+// transfer receives or sends at least one byte on a socket, without waiting.
 func transfer(call, fd uintptr, p []byte) (int, error) {
 	for {
 		n, errno := systemCall(call, fd, p)

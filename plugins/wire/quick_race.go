@@ -11,7 +11,7 @@ import (
 func systemCall(call, fd uintptr, p []byte) (int, syscall.Errno) {
 	var n int
 	var err error
-	if call == syscall.SYS_READ {
+	if call == syscall.SYS_RECVFROM {
 		n, err = syscall.Read(int(fd), p) //nolint:gosec // a descriptor
 	} else {
 		n, err = syscall.Write(int(fd), p) //nolint:gosec // a descriptor
