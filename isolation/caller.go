@@ -92,7 +92,7 @@ func (c *caller) call(ctx context.Context, method string, req, reply proto.Messa
 	select {
 	case a = <-f.answer:
 	case <-ctx.Done():
-		if c.giveUp(stream, f, ctx) {
+		if c.giveUp(ctx, stream, f) {
 			return ctx.Err()
 		}
 		a = <-f.answer // it came meanwhile
@@ -130,7 +130,7 @@ func decodeAside(ctx hasty, message []byte, reply proto.Message) error {
 }
 
 // giveUp reports whether the call is given up: its answer has not come.
-func (c *caller) giveUp(stream uint32, f *flight, ctx context.Context) bool {
+func (c *caller) giveUp(ctx context.Context, stream uint32, f *flight) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[stream] != f {
@@ -163,7 +163,7 @@ func (c *caller) send(ctx context.Context, method string, req proto.Message, f *
 		go c.end() // after two thousand million calls
 		return 0, ttrpc.ErrClosed
 	}
-	message, err := appendRequest(c.buf[:0], ctx, stream, method, req)
+	message, err := appendRequest(ctx, c.buf[:0], stream, method, req)
 	if c.buf = message; cap(message) > bufferKept {
 		c.buf = nil
 	}
@@ -199,13 +199,13 @@ func (c *caller) forget(stream uint32) {
 }
 
 // appendRequest appends the message of a request, with its header.
-func appendRequest(b []byte, ctx context.Context, stream uint32, method string, req proto.Message) ([]byte, error) {
+func appendRequest(ctx context.Context, b []byte, stream uint32, method string, req proto.Message) ([]byte, error) {
 	size := proto.Size(req)
 	b = append(b, make([]byte, messageHead)...)
 	b = protowire.AppendString(protowire.AppendTag(b, fieldService, protowire.BytesType), pluginService)
 	b = protowire.AppendString(protowire.AppendTag(b, fieldMethod, protowire.BytesType), method)
 	if size > 0 {
-		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPayload, protowire.BytesType), uint64(size)) //nolint:gosec // not negative
+		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPayload, protowire.BytesType), uint64(size))
 		begin := len(b)
 		var err error
 		if b, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(b, req); err != nil {

@@ -134,9 +134,9 @@ func TestManyCallsAtOnceGetTheirOwnReplies(t *testing.T) {
 
 // lateContext is the context of a goroutine that must not be kept.
 type lateContext struct {
-	context.Context //nolint:containedctx // this is a context: it wraps its parent
-	late            chan error
-	aside           chan func() // nil: nothing is large
+	context.Context
+	late  chan error
+	aside chan func() // nil: nothing is large
 }
 
 func (l lateContext) Late(err error) { l.late <- err }
@@ -267,10 +267,12 @@ func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
 		return []byte{byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length), 0, 0, 0, stream, kind, 0}
 	}
 	sent := bytes.Join([][]byte{
-		head(2, 1, typeRequest), {0, 0},
+		head(2, 1, typeRequest),
+		{0, 0},
 		head(ttrpcMaxMessage+1, 3, typeResponse), make([]byte, ttrpcMaxMessage+1),
 		head(0, 5, typeResponse),
-		head(2, 7, typeResponse), {0x12, 0},
+		head(2, 7, typeResponse),
+		{0x12, 0},
 	}, nil)
 	wanted := []struct {
 		stream uint32

@@ -69,7 +69,7 @@ func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool)
 			d.end()
 			return
 		case n == len(buf):
-			time.Sleep(floodPause)
+			<-time.After(floodPause)
 		}
 	}
 }

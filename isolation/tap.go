@@ -63,7 +63,7 @@ func (t *tap) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		for !t.pace.allow(time.Now()) {
-			time.Sleep(floodPause)
+			<-time.After(floodPause)
 		}
 		id, length := bigendian.BigEndian.Uint32(t.head[:]), int(bigendian.BigEndian.Uint32(t.head[4:]))
 		if length > largestFrame {

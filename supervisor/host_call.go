@@ -28,7 +28,7 @@ func (h *host) perform(ctx context.Context, c *call) {
 	defer context.AfterFunc(ctx, func() { h.post(plugin.Cancel{ID: c.req.ID}) })()
 	defer time.AfterFunc(h.patience(c), c.giveUp).Stop()
 	own := &callContext{Context: context.Background(), h: h, c: c}
-	reply, err := c.invoke(own, r.inst.Plugin())
+	reply, err := c.invoke(own, r.inst.Plugin()) //nolint:contextcheck // it ends with the call, which may outlive the event
 	switch {
 	case errors.Is(err, errGivenUp): // Late tells the rest
 	case own.large:

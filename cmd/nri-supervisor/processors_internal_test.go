@@ -15,6 +15,7 @@ type clockless struct {
 func (c *clockless) Stop() bool { c.stopped = true; return true }
 
 func TestEventsHaveOneProcessorAndWhatComputesHasAll(t *testing.T) {
+	t.Parallel()
 	var set []bool
 	var timers []*clockless
 	p := &processors{set: func(one bool) { set = append(set, one) }, after: func(_ time.Duration, f func()) stopper {

@@ -1,10 +1,9 @@
 package store
 
 import (
+	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/containerd/nri/pkg/api"
 )
 
 // message is all that protobuf generates for a type, and the pointer to it.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 )
 
-// floods are how many plugins write without end while the others are measured.
-var floods = [...]int{1, 3}
-
 // flood measures what plugins that write to their output as fast as they can cost the pods that they do not select, all of whose plugins are well.
 func (b *bench) flood(ctx context.Context) error {
 	defer b.closeSides()
@@ -18,7 +15,7 @@ func (b *bench) flood(ctx context.Context) error {
 		return err
 	}
 	well.name = "all well"
-	for _, loud := range floods {
+	for _, loud := range []int{1, 3} { // how many plugins write without end
 		ill, err := b.supervised(ctx, setup{plugins: n, loud: loud})
 		if err != nil {
 			return err
