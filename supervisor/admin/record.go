@@ -70,8 +70,8 @@ func (c *Client) Record(ctx context.Context, f supervisor.RecordFilter, each fun
 	if f.Pod != "" {
 		q.Set("pod", f.Pod)
 	}
-	patient := *c.http
-	patient.Timeout = 0 // nothing may happen for hours
+	patient := *c.slow
+	patient.Timeout = 0 // the state of a large node is first, and then nothing may happen for hours
 	return c.send(ctx, &patient, http.MethodGet, "/v1/record?"+q.Encode(), nil, func(resp *http.Response) error {
 		dec := json.NewDecoder(resp.Body)
 		for {

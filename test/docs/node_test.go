@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
 // question is a request of a stand-in; the reader answers it between two steps, on the goroutine of its test.
@@ -94,6 +96,11 @@ func (r *reader) answer(q request) reply {
 		return reply{}
 	case askService:
 		r.beside(q.Arg)
+		harness.Eventually(r.t, "the service is registered, by its own account", func() bool {
+			out, code := r.bash("nri-supervisor status -o json 2>/dev/null")
+			var status struct{ Runtime struct{ Connected bool } }
+			return code == 0 && json.Unmarshal([]byte(out), &status) == nil && status.Runtime.Connected
+		})
 		return reply{}
 	case askMetrics:
 		for _, out := range slices.Backward(r.printed) {
