@@ -7,8 +7,8 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
 
-// Rest lets go of what is kept at hand for events that have not come for some seconds: what is known of pods and containers is then kept encoded. It returns how many bytes that made. Call it
-// every few seconds. Safe for concurrent use.
+// Rest lets go of what is kept at hand for events that have not come for a while: what is known of pods and containers is then kept encoded. It returns how many bytes that made. Call it
+// every second or two. Safe for concurrent use.
 func (s *Supervisor) Rest() int { return s.store.Pack() }
 
 // forgetContainer drops a container that is gone.

@@ -129,7 +129,7 @@ func (s *Store) warmLocked(p parcel, listed *bool) {
 	}
 }
 
-// Pack keeps only the encoding of what nothing came about since the Pack before, and returns how many bytes that made. Call it every few seconds: what events are about is then decoded, and what
+// Pack keeps only the encoding of what nothing came about since the Pack before, and returns how many bytes that made. Call it every second or two: what events are about is then decoded, and what
 // just lives takes little memory. Its cost depends on how many pods and containers there were events about, and it holds the lock only for moments.
 func (s *Store) Pack() (bytes int) {
 	type job struct {
