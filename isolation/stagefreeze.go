@@ -13,7 +13,7 @@ import (
 
 // FrozenBelow are the folders in which a path of Confinement.Hide stays hidden although it does not exist at the start, or is made anew later: a plugin
 // sees each folder between one of these and the hidden path with the entries that it had at the start, and the entries as they are. The keys are where
-// such paths lie, the values the topmost folder that is frozen for them.
+// such paths lie, the values the topmost folder that is frozen for them. Safe for concurrent use.
 func FrozenBelow() map[string]string {
 	return map[string]string{"/run": "/run", "/var/run": "/var/run", "/var/snap": "/var"}
 }
