@@ -9,7 +9,13 @@ import (
 
 // Rest lets go of what is kept at hand for events that have not come for a while: what is known of pods and containers is then kept encoded. It returns how many bytes that made. Call it
 // every second or two. Safe for concurrent use.
-func (s *Supervisor) Rest() int { return s.store.Pack() }
+func (s *Supervisor) Rest() int {
+	const many = 200 // a millisecond of encoding
+	if s.store.Warm() > many {
+		defer s.opts.Computing()()
+	}
+	return s.store.Pack()
+}
 
 // forgetContainer drops a container that is gone.
 func (s *Supervisor) forgetContainer(ref store.Ref) {

@@ -129,6 +129,13 @@ func (s *Store) warmLocked(p parcel, listed *bool) {
 	}
 }
 
+// Warm is how many pods and containers the next Pack looks at.
+func (s *Store) Warm() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.warm)
+}
+
 // Pack keeps only the encoding of what nothing came about since the Pack before, and returns how many bytes that made. Call it every second or two: what events are about is then decoded, and what
 // just lives takes little memory. Its cost depends on how many pods and containers there were events about, and it holds the lock only for moments.
 func (s *Store) Pack() (bytes int) {
@@ -158,7 +165,10 @@ func (s *Store) Pack() (bytes int) {
 	s.mu.Unlock()
 	for i := range jobs {
 		if j := &jobs[i]; j.raw == nil {
-			j.raw, _ = proto.Marshal(j.msg) // nothing, if it holds what cannot be encoded: then it stays as it is
+			raw, err := proto.Marshal(j.msg)
+			if err == nil { // else it holds what cannot be encoded, and stays as it is
+				j.raw = raw
+			}
 		}
 	}
 	s.mu.Lock()
