@@ -38,6 +38,7 @@ func (b *bench) parts() []part {
 		{"parallel", b.parallelStarts},
 		{"slow", b.slowStock},
 		{"flood", b.flood},
+		{"upstream", b.upstream},
 		{"synchronize", b.synchronize},
 		{"memory", b.memory},
 		{"start", b.startUp},

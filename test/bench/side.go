@@ -21,6 +21,7 @@ const patience = 60 * time.Second
 // setup says what is hosted on a side.
 type setup struct {
 	plugins    int
+	builtin    int // in the runtime itself
 	work       time.Duration
 	slow       time.Duration
 	loud       int    // the first so many write without end
@@ -69,7 +70,7 @@ func (b *bench) newSide(name string, s setup) (*side, error) {
 	}
 	none := filepath.Join(dir, "none")
 	sd.nri, err = adaptation.New("bench", "1.0.0", sd.synchronize, sd.update,
-		adaptation.WithSocketPath(sd.socket), adaptation.WithPluginPath(none), adaptation.WithPluginConfigPath(none))
+		adaptation.WithBuiltinPlugins(builtins(s.builtin)...), adaptation.WithSocketPath(sd.socket), adaptation.WithPluginPath(none), adaptation.WithPluginConfigPath(none))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
