@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/containerd/ttrpc"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
-// What ttrpc's PROTOCOL.md says of messages, and the fields of the Request and Response in its request.proto.
+// What ttrpc's PROTOCOL.md says of messages, and the fields of the Request in its request.proto.
 const (
 	messageHead    = 10 // length, stream, type, flags
 	typeRequest    = 1
@@ -29,8 +28,6 @@ const (
 	fieldMethod    = 2
 	fieldPayload   = 3
 	fieldTimeout   = 4
-	fieldStatus    = 1
-	fieldReply     = 2
 	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
 	bufferKept     = 32 << 10 // larger ones are left to the collector
 	firstStream    = 1
@@ -267,42 +264,18 @@ func (f *flight) end(a answer) {
 	f.given.Late(err)
 }
 
-// decodeReply takes a Response apart. That it cannot is an error of the call, not of the connection, which none of its errors is: the status that it carries is the error, and the payload is decoded into reply, if that is not nil.
+// decodeReply takes a Response apart: the status that it carries is the error, and the payload is decoded into reply, if that is not nil. That it cannot is an error of the call, not of the
+// connection, which none of its errors is.
 func decodeReply(b []byte, reply proto.Message) error {
-	var payload []byte
-	for len(b) > 0 {
-		num, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return fmt.Errorf("decode the reply: %w", protowire.ParseError(n))
-		}
-		field := b[n:]
-		size := protowire.ConsumeFieldValue(num, kind, field)
-		if size < 0 {
-			return fmt.Errorf("decode the reply: %w", protowire.ParseError(size))
-		}
-		if kind == protowire.BytesType {
-			value, _ := protowire.ConsumeBytes(field)
-			switch {
-			case num == fieldReply:
-				payload = value
-			case num == fieldStatus && len(value) > 0:
-				if err := decodeStatus(value); err != nil {
-					return err
-				}
-			}
-		}
-		b = field[size:]
+	var r ttrpc.Response
+	if err := proto.Unmarshal(b, &r); err != nil {
+		return fmt.Errorf("decode the reply: %w", err)
+	}
+	if err := status.ErrorProto(r.GetStatus()); err != nil { // nil when it is OK
+		return err
 	}
 	if reply == nil {
 		return nil
 	}
-	return proto.Unmarshal(payload, reply)
-}
-
-func decodeStatus(b []byte) error {
-	var st spb.Status
-	if err := proto.Unmarshal(b, &st); err != nil {
-		return fmt.Errorf("decode the status: %w", err)
-	}
-	return status.ErrorProto(&st) // nil when it is OK
+	return proto.Unmarshal(r.GetPayload(), reply)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 )
 
 // askedPlugin is a plugin's service behind NRI's own multiplexer and ttrpc's own server.
@@ -303,25 +302,15 @@ func TestAMessageThatIsNoReplyEndsItsCallOnly(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever a plugin sends in place of a Response, it is decoded or an error, as ttrpc's own decoder finds it.
-func FuzzReply(f *testing.F) {
-	for _, seed := range []string{"", "\x12\x00", "\x12\x02\x0a\x00", "\x0a\x02\x08\x07", "\x0a\x00\x12\x00", "\x12\xff", "\x0a\x04\x08\x05\x12\x00\x12\x02\x0a\x00", "\x18\x01\x12\x00"} {
-		f.Add([]byte(seed))
+// TestWhatIsNoResponseIsTheErrorOfItsCall: else one garbled reply would end the connection, and the plugin with it.
+func TestWhatIsNoResponseIsTheErrorOfItsCall(t *testing.T) {
+	t.Parallel()
+	for _, garbled := range []string{"\x12\xff", "\x0a\x01\xff", "\x12\x01\xff", "\xf5\xf5\xf5\xf6\x10\xf5\xfa\xd9\x00"} {
+		err := decodeReply([]byte(garbled), &api.CreateContainerResponse{})
+		if err == nil || errors.Is(err, ttrpc.ErrProtocol) || errors.Is(err, ttrpc.ErrClosed) {
+			t.Errorf("%q: %v", garbled, err)
+		}
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		got, want := &api.CreateContainerResponse{}, &api.CreateContainerResponse{}
-		err := decodeReply(b, got)
-		wantErr := decodeAsTTRPC(b, want)
-		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%q: %v, ttrpc: %v", b, err, wantErr)
-		}
-		if errors.Is(err, ttrpc.ErrProtocol) || errors.Is(err, ttrpc.ErrClosed) {
-			t.Fatalf("%q: %v, which says that the connection is of no use", b, err)
-		}
-		if err == nil && got.String() != want.String() {
-			t.Fatalf("%q: %v, ttrpc: %v", b, got, want)
-		}
-	})
 }
 
 func TestWritingNeverWaitsForAPluginThatDoesNotRead(t *testing.T) {
@@ -373,16 +362,4 @@ func TestAPluginThatLeavesMoreUnreadThanIsKeptIsCutOff(t *testing.T) {
 	if err := peer.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-// decodeAsTTRPC is what ttrpc's client does with a Response.
-func decodeAsTTRPC(b []byte, reply proto.Message) error {
-	var r ttrpc.Response
-	if err := proto.Unmarshal(b, &r); err != nil {
-		return err
-	}
-	if err := status.ErrorProto(r.GetStatus()); err != nil {
-		return err
-	}
-	return proto.Unmarshal(r.GetPayload(), reply)
 }
