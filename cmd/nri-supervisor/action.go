@@ -61,16 +61,15 @@ func newPluginAction(a pluginAction) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			look := func() supervisor.Status { // only the wording needs it: without an answer the action counts all the same
-				st, _ := c.Status(cmd.Context())
-				return st
+			before, err := look(cmd.Context(), c)
+			if err != nil {
+				return err
 			}
-			before := look()
 			var reply admin.ActionReply
 			if reply, err = c.Act(cmd.Context(), args[0], a.name); err != nil {
-				return asked(err)
+				return askedTo(err)
 			}
-			after := look()
+			after, _ := look(cmd.Context(), c) // it is done, whatever comes now
 			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { b.WriteString(clean(a.confirm(reply.Plugin, before, after)) + "\n") })
 		},
 	}
@@ -79,8 +78,8 @@ func newPluginAction(a pluginAction) *cobra.Command {
 	return cmd
 }
 
-// confirm says what the action did, by the status before and after it, and what keeps the plugin from being called all the same.
-func (a pluginAction) confirm(name string, before, after supervisor.Status) string {
+// confirm says what the action did, by the status before and after it, nil if it is not known, and what keeps the plugin from being called all the same.
+func (a pluginAction) confirm(name string, before, after *supervisor.Status) string {
 	text := a.done
 	if p, ok := pluginOf(before, name); ok && a.ends != nil && !a.ends(p) {
 		text = a.idle
@@ -94,7 +93,7 @@ func (a pluginAction) confirm(name string, before, after supervisor.Status) stri
 			parts = append(parts, "it is tripped and is not called, until: nri-supervisor plugin reset "+name)
 		}
 	}
-	if after.Bypass != nil {
+	if after != nil && after.Bypass != nil {
 		parts = append(parts, "the bypass keeps every plugin from being called until "+stamp(*after.Bypass))
 	}
 	return strings.Join(parts, "; ")
@@ -104,7 +103,10 @@ func disabled(p supervisor.PluginStatus) bool {
 	return p.State == plugin.Disabled.String() || p.Breaker.State == breaker.StateDisabled.String()
 }
 
-func pluginOf(st supervisor.Status, name string) (supervisor.PluginStatus, bool) {
+func pluginOf(st *supervisor.Status, name string) (supervisor.PluginStatus, bool) {
+	if st == nil {
+		return supervisor.PluginStatus{}, false
+	}
 	i := slices.IndexFunc(st.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == name })
 	if i < 0 {
 		return supervisor.PluginStatus{}, false

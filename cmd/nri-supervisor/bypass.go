@@ -38,13 +38,13 @@ done is recorded as missed, with reason bypass.`,
 			if err != nil {
 				return err
 			}
-			var before *supervisor.Status
-			if st, err := c.Status(cmd.Context()); err == nil { // only the wording needs it
-				before = &st
+			before, err := look(cmd.Context(), c)
+			if err != nil {
+				return err
 			}
 			reply, err := c.Bypass(cmd.Context(), d)
 			if err != nil {
-				return asked(err)
+				return askedTo(err)
 			}
 			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { writeBypass(b, before, reply) })
 		},

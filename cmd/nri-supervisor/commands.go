@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 )
 
@@ -81,7 +83,10 @@ func firstProblem(err error) string {
 // asked turns an error of the client into one for the command line. What other programs wrote is made harmless on the way.
 func asked(err error) error {
 	req, ok := errors.AsType[*admin.RequestError](err)
-	if !ok {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted before the supervisor had answered")
+	case !ok:
 		return err
 	}
 	hints := make([]string, len(req.Hints))
@@ -89,4 +94,25 @@ func asked(err error) error {
 		hints[i] = clean(h)
 	}
 	return hintError{errors.New(clean(req.Message)), hints}
+}
+
+// askedTo is asked for a request that changes something.
+func askedTo(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return hintError{asked(err), []string{"what was begun is carried out to its end: look at nri-supervisor status"}}
+	}
+	return asked(err)
+}
+
+// look returns the status before something is changed, for the wording; nil if it is not known, which is no reason to change nothing. Of a supervisor that stands still, and when ctx ends, it returns
+// the error: nothing is asked for then.
+func look(ctx context.Context, c *admin.Client) (*supervisor.Status, error) {
+	st, err := c.Status(ctx)
+	if req, ok := errors.AsType[*admin.RequestError](err); ctx.Err() != nil || ok && req.Timeout() {
+		return nil, asked(err)
+	}
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // what is wrong is told by the request itself, if it fails as well
+	}
+	return &st, nil
 }

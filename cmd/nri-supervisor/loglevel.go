@@ -69,7 +69,10 @@ with --log-level again.`,
 				ask = func(ctx context.Context) (admin.LogLevelBody, error) { return c.SetLogLevel(ctx, args[0]) }
 			}
 			reply, err := ask(cmd.Context())
-			if err != nil {
+			switch {
+			case err != nil && len(args) == 1:
+				return askedTo(err)
+			case err != nil:
 				return asked(err)
 			}
 			return out.show(cmd.OutOrStdout(), reply, func(b *paper) { fmt.Fprintf(b, "log level %s\n", clean(reply.Level)) })

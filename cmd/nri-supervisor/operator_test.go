@@ -248,7 +248,7 @@ func TestAnInterruptedCommandEndsAtOnce(t *testing.T) {
 		cancel()
 	}()
 	var stdout, stderr strings.Builder
-	if code := run(ctx, []string{"status", "--socket", socket}, &stdout, &stderr); code != exitFailure || stderr.String() != "nri-supervisor: error: context canceled\n" {
+	if code := run(ctx, []string{"status", "--socket", socket}, &stdout, &stderr); code != exitFailure || stderr.String() != "nri-supervisor: error: interrupted before the supervisor had answered\n" {
 		t.Errorf("exit code %d, stderr %q", code, stderr.String())
 	}
 }

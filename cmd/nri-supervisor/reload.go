@@ -28,7 +28,7 @@ it was; a broken configuration file leaves everything as it was.`,
 			}
 			report, err := c.Reload(cmd.Context())
 			if err != nil {
-				return asked(err)
+				return askedTo(err)
 			}
 			if err := out.show(cmd.OutOrStdout(), report, func(b *paper) { writeReload(b, report) }); err != nil {
 				return err

@@ -99,6 +99,9 @@ func (c *Client) Act(ctx context.Context, plugin, action string) (ActionReply, e
 // Reload makes the supervisor read its configuration again, and returns what came of it when that is known, after a minute at most.
 func (c *Client) Reload(ctx context.Context) (supervisor.ReloadReport, error) {
 	var out supervisor.ReloadReport
+	if err := c.awake(ctx); err != nil {
+		return out, err
+	}
 	patient := *c
 	patient.http = &http.Client{Timeout: reloadLimit + clientLimit, Transport: c.slow.Transport, CheckRedirect: c.slow.CheckRedirect}
 	err := patient.do(ctx, http.MethodPost, "/v1/reload", nil, &out)
@@ -122,6 +125,9 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		if err := json.Unmarshal(data, out); err != nil {
 			return c.notOurs(err)
 		}
+		if string(bytes.TrimSpace(data)) == "null" { // which leaves out as it was
+			return c.notOurs(errors.New("null"))
+		}
 		return nil
 	})
 }
@@ -139,7 +145,7 @@ func (c *Client) body(ctx context.Context, resp *http.Response) ([]byte, error) 
 }
 
 // send sends one request and gives a reply that is a success to read.
-func (c *Client) send(ctx context.Context, client *http.Client, method, path string, in any, read func(*http.Response) error) error {
+func (c *Client) send(ctx context.Context, client *http.Client, method, path string, in any, read func(*http.Response) error) (failed error) {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -154,6 +160,15 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodPost {
+		over := time.Now().Add(beginLimit)
+		req.Header.Set(deadlineHeader, over.UTC().Format(time.RFC3339Nano))
+		defer func() {
+			if e, ok := errors.AsType[*RequestError](failed); ok && e.unanswered {
+				e.Hints = append([]string{mayCome(over)}, e.Hints...)
+			}
+		}()
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -12,7 +12,7 @@
 //	POST /v1/bypass {"for":"10m"}      → BypassReply; "0s" ends the bypass
 //
 // Whatever fails is answered with an [ErrorReply]: 400 for a request that is wrong in itself, 403 for a peer that may not ask, 404 for a path or plugin that does not
-// exist, 405 for the wrong method, 409 for an action that the plugin's state rules out, 413 for a body that is too large.
+// exist, 405 for the wrong method, 408 for a change that nobody waits for any more, 409 for an action that the plugin's state rules out, 413 for a body that is too large.
 //
 // Trust: the kernel tells who connected, with which groups (SO_PEERCRED, SO_PEERGROUPS), and [Roles] what that peer may do; uid 0 and the user that the supervisor runs as
 // may do everything. Reading needs a role, too, because the output of plugins is in it. The socket's mode keeps others out as far as a mode can: 0600 when nobody else has a role,
@@ -20,6 +20,9 @@
 //
 // Ordering: requests on different connections run side by side in no order; a connection carries one request. A reply to an action means that the action was taken
 // note of, not that its effect is over: a restarted plugin may still be starting.
+//
+// A change is made only while its client is there and, of a request that says until when in the header Nri-Supervisor-Deadline, before that instant: after a supervisor was stopped or stuck it does
+// not carry out what its operator was told has failed.
 //
 // Concurrency: [Serve] is called once per socket; a [Client] is safe for concurrent use. Serve returns when every goroutine that it started has ended.
 //

@@ -38,6 +38,9 @@ func (c *Client) Explain(ctx context.Context, namespace, pod, container string) 
 		q.Set("container", container)
 	}
 	out := []supervisor.Explanation{}
+	if err := c.awake(ctx); err != nil {
+		return nil, err
+	}
 	patient := *c
 	patient.http = c.slow // what is gone is looked for in the audit
 	err := patient.do(ctx, http.MethodGet, "/v1/explain?"+q.Encode(), nil, &out)

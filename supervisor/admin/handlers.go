@@ -144,6 +144,9 @@ func (s *server) act(r *http.Request) (any, error) {
 	if !slices.Contains(Actions(), action) {
 		return nil, badRequest("use one of: "+strings.Join(Actions(), ", "), "unknown action %q", action)
 	}
+	if err := s.void(r); err != nil {
+		return nil, err
+	}
 	err := s.api.Act(name, action, peerFrom(r.Context()).uid)
 	switch {
 	case err == nil:
@@ -180,6 +183,9 @@ func unknownPlugin(st supervisor.Status, name string) error {
 const reloadLimit = 75 * time.Second
 
 func (s *server) reload(r *http.Request) (any, error) {
+	if err := s.void(r); err != nil {
+		return nil, err
+	}
 	report, err := s.api.ReloadBy(r.Context(), peerFrom(r.Context()).uid)
 	if err != nil {
 		return nil, httpError{http.StatusConflict, ErrorReply{Error: err.Error()}}
@@ -210,6 +216,9 @@ func (s *server) bypass(r *http.Request) (any, error) {
 		return nil, badRequest(forHint, "\"for\" is %s, which is below zero", d)
 	case d > MaxBypass:
 		return nil, badRequest(forHint, "\"for\" is %s, more than %s", d, MaxBypass)
+	}
+	if err := s.void(r); err != nil {
+		return nil, err
 	}
 	s.api.Bypass(d, peerFrom(r.Context()).uid)
 	return BypassReply{Until: s.api.Status().Bypass}, nil

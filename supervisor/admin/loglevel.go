@@ -47,6 +47,9 @@ func (s *server) changeLevel(r *http.Request) (any, error) {
 			}
 			return nil, badRequest(logLevelHint, "read the body: %v", err)
 		}
+		if err := s.void(r); err != nil {
+			return nil, err
+		}
 		if err := s.opts.Log.SetLevel(req.Level, peerFrom(r.Context()).uid); err != nil {
 			return nil, badRequest(logLevelHint, "%v", err)
 		}

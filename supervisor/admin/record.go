@@ -70,6 +70,9 @@ func (c *Client) Record(ctx context.Context, f supervisor.RecordFilter, each fun
 	if f.Pod != "" {
 		q.Set("pod", f.Pod)
 	}
+	if err := c.awake(ctx); err != nil {
+		return err
+	}
 	patient := *c.slow
 	patient.Timeout = 0 // the state of a large node is first, and then nothing may happen for hours
 	return c.send(ctx, &patient, http.MethodGet, "/v1/record?"+q.Encode(), nil, func(resp *http.Response) error {

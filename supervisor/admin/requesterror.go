@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type RequestError struct {
 	// Hints say what to try, one line each; nil when there is nothing to say.
 	Hints []string
 
-	err error
+	err        error
+	unanswered bool // the request may have reached the supervisor, and no answer came back
 }
 
 // Error returns the message without the hints.
@@ -30,6 +32,12 @@ func (e *RequestError) Error() string { return e.Message }
 
 // Unwrap returns the error of the connection; nil when the request was answered.
 func (e *RequestError) Unwrap() error { return e.err }
+
+// Timeout reports whether somebody listens and did not answer in time.
+func (e *RequestError) Timeout() bool {
+	nerr, ok := errors.AsType[net.Error](e.err)
+	return ok && nerr.Timeout()
+}
 
 // connectError marks an error of connecting, as opposed to one of the connection.
 type connectError struct{ error }
@@ -49,15 +57,15 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return c.explainConnect(connect.error)
 	}
 	if nerr, ok := errors.AsType[net.Error](err); ok && nerr.Timeout() {
-		limit := clientLimit
+		limit := cmp.Or(c.http.Timeout, clientLimit)
 		if strings.Contains(err.Error(), "timeout awaiting response headers") { // net/http has no type for it
 			limit = answerLimit
 		}
-		return &RequestError{Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, limit), err: err, Hints: c.stuck()}
+		return &RequestError{Message: fmt.Sprintf("ask %q: no answer within %s", c.socket, limit), err: err, unanswered: true, Hints: c.stuck()}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return &RequestError{
-			Message: fmt.Sprintf("ask %q: the service closed the connection without an answer", c.socket), err: err,
+			Message: fmt.Sprintf("ask %q: the service closed the connection without an answer", c.socket), err: err, unanswered: true,
 			Hints: []string{"nri-supervisor is just stopping, or too many clients are connected: try again"},
 		}
 	}

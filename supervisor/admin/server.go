@@ -19,7 +19,7 @@ type Options struct {
 	Listening func()
 	// Denied is told of each request of a peer that may not ask.
 	Denied func(Denial)
-	// Problem is told, in one line, of what went wrong and cost nothing but a connection.
+	// Problem is told, in one line, of what went wrong and cost nothing but a connection, and of a request that came too late and was not carried out.
 	Problem func(text string)
 	// Roles say who may do what. The zero value: root and the user of this process everything, others nothing.
 	Roles Roles
@@ -95,7 +95,7 @@ func (s *server) serve(ctx context.Context, path string) error {
 		Handler:     s.handler(),
 		ReadTimeout: s.limits.read, ReadHeaderTimeout: s.limits.read, WriteTimeout: s.limits.write,
 		MaxHeaderBytes: s.limits.head,
-		ConnContext:    withPeer,
+		ConnContext:    func(ctx context.Context, c net.Conn) context.Context { return withHangUp(withPeer(ctx, c), c) },
 		BaseContext:    func(net.Listener) context.Context { return ctx }, // streams end with it
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
