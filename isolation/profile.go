@@ -11,7 +11,8 @@ func protectedPaths() []string {
 		"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/boot", "/efi",
 		"/root", "/home", "/opt", "/usr/local", "/sysroot", "/nix", "/run", "/dev", "/proc", "/sys", "/var/spool",
 		"/var/lib/cloud", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/systemd", "/var/lib/containerd", "/var/lib/containers", "/var/lib/docker",
-		"/var/lib/rancher", "/var/lib/kubelet/pods", "/var/lib/kubelet/pki",
+		"/var/lib/rancher", "/var/lib/kubelet/pods", "/var/lib/kubelet/pki", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env",
+		"/var/lib/apt/lists", "/var/lib/dkms", "/var/lib/waagent",
 	}
 }
 

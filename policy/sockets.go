@@ -15,7 +15,8 @@ func RuntimeSockets() []string {
 		"/run/incus", "/run/snapd.socket", "/run/snapd-snap.socket", "/var/snap/microk8s/common/run", "/var/snap/lxd/common/lxd", "/run/snap.docker",
 		"/run/dbus", "/run/user", "/run/systemd/private", "/run/systemd/io.systemd.Manager", "/run/systemd/io.systemd.sysext", "/run/systemd/io.systemd.Import",
 		"/run/systemd/io.systemd.MountFileSystem", "/run/systemd/io.systemd.Repart", "/run/systemd/io.systemd.FactoryReset", "/run/systemd/io.systemd.Login",
-		"/run/systemd/machine", "/run/systemd/initctl", "/run/initctl", "/run/udev/control", "/run/udev/io.systemd.udev",
+		"/run/systemd/machine", "/run/systemd/initctl", "/run/initctl", "/run/udev/control", "/run/udev/io.systemd.Udev",
+		"/run/host-containerd", "/run/api.sock", // Bottlerocket's containerd of its own containers, and its settings
 	}
 }
 

@@ -138,6 +138,10 @@ func (b *builder) validateAudit() {
 		a.Path = filepath.Join(b.spec.StateDir, auditName)
 	} else {
 		d.checkAbsolute("spec.audit.path", a.Path)
+		if filepath.Dir(a.Path) == "/var/log" { // whose files others write and rotate as well
+			d.warnf("spec.audit.path", "write a folder of its own, such as /var/log/nri-supervisor/"+auditName,
+				"%q is kept from plugins until it is rotated, since its folder is not", a.Path)
+		}
 	}
 	if at := "spec.audit.maxSize"; !d.failedUnder(at) && a.MaxSize.CmpInt64(minAuditSize) < 0 {
 		d.errorf(at, "write 64Ki or more", "%s is too small", a.MaxSize.String())

@@ -138,6 +138,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	systemd := newNotifier(log)
 	sink := systemd.sink(logTo(log))
 	b.open(func(err error) { sink(supervisor.StateProblem{Err: err.Error()}) })
+	makeAudit(spec.Audit.Path, log)
 	record := audit.Open(audit.Options{
 		Path: spec.Audit.Path, MaxSize: spec.Audit.MaxSize.Value(), MaxFiles: spec.Audit.MaxFiles,
 		OnProblem: func(err error, lost uint64) { sink(auditProblem(err, lost)) },
