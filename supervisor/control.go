@@ -40,6 +40,7 @@ func (s *Supervisor) Act(name, action string, uid uint32) error {
 		s.keepManual(name, manualTripped, true)
 	case "reset":
 		h.guard.Reset()
+		h.failures.forget() // a breaker that is closed tells nothing
 		s.keepManual(name, manualTripped, false)
 	case "unquarantine":
 		h.guard.Unquarantine("")

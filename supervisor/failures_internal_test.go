@@ -42,10 +42,29 @@ func TestTheStatusSaysWhatOpenedABreakerAndWhatItWaitsFor(t *testing.T) {
 	if err := f.s.Act("p", "reset", 0); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually("closed, and the opening is remembered as over", func() bool {
+	f.eventually("closed, and its failures are forgotten", func() bool {
 		b := f.s.Status().Plugins[0].Breaker
-		return b.State == "closed" && b.WaitsFor == "" && !b.Opening.Closed.IsZero()
+		return b.State == "closed" && b.WaitsFor == "" && b.Opening == nil
 	})
+}
+
+// TestAResetForgetsTheFailuresOfABreakerThatIsClosedAlready: nothing is told then by the guard.
+func TestAResetForgetsTheFailuresOfABreakerThatIsClosedAlready(t *testing.T) {
+	t.Parallel()
+	f, _ := serve(t, load(t, [2]string{"p", sel("x")}), makers{"p": one(&fakePlugin{})})
+	past := &f.s.plan().byName["p"].failures
+	past.bad(Failure{At: time.Now(), Event: "CreateContainer", Reason: "error"}, time.Minute)
+	past.moved(breaker.Transition{At: time.Now(), To: breaker.StateOpen, Cause: breaker.CauseHung})
+	past.moved(breaker.Transition{At: time.Now(), From: breaker.StateHalfOpen, To: breaker.StateClosed, Cause: breaker.CauseProbe})
+	if _, fails := past.latest().Failing(time.Now()); !fails {
+		t.Fatal("it is well before the reset")
+	}
+	if err := f.s.Act("p", "reset", 0); err != nil {
+		t.Fatal(err)
+	}
+	if b := f.s.Status().Plugins[0].Breaker; b.State != "closed" || b.Opening != nil {
+		t.Errorf("after the reset: %+v", b)
+	}
 }
 
 // TestAnExitTellsWhatWasInFlightByNamesAndOpensWithThatFailure: what a person looks for has a name, what the runtime's log has is an id.
@@ -139,9 +158,9 @@ func TestFailuresFarApartWithAGoodCallBetweenAreNoSeries(t *testing.T) {
 	open := breaker.Transition{To: breaker.StateOpen, Cause: breaker.CauseFailureRatio}
 	var f failures
 	f.bad(at(0), time.Minute)
-	f.ok()
+	f.ok("", begin)
 	f.bad(at(2*time.Minute), time.Minute)
-	f.ok()
+	f.ok("", begin.Add(2*time.Minute))
 	f.bad(at(150*time.Second), time.Minute)
 	f.moved(open)
 	if o := f.latest(); o.First.Reason != "2m0s" || o.Last.Reason != "2m30s" || o.Again != 0 {

@@ -41,7 +41,7 @@ func (h *host) carryOut(e plugin.Effect) {
 			case breaker.VerdictBad:
 				h.failed(c, e.Outcome.String(), c.detail(e.Outcome))
 			case breaker.VerdictGood:
-				h.failures.ok()
+				h.failures.ok(c.req.Event.PrettyName(), time.Now())
 			case breaker.VerdictExcluded:
 			}
 			c.ticket.End(e.Outcome)
@@ -59,6 +59,9 @@ func (h *host) carryOut(e plugin.Effect) {
 		h.guard.Exited(e.PodKey)
 		h.keepQuarantine()
 	case plugin.GuardStarted:
+		if e.NewVersion {
+			h.failures.renewed(time.Now())
+		}
 		h.guard.Started(e.NewVersion)
 		h.keepQuarantine()
 	case plugin.GuardHealth:

@@ -98,7 +98,7 @@ func tellFlaps(ctx context.Context, c *admin.Client, f journal.Filter, note io.W
 		return asked(err)
 	}
 	for _, p := range st.Plugins {
-		text := statuspage.FlapText(p.Breaker.Opening, time.Now())
+		text := statuspage.FlapText(p, time.Now())
 		if text == "" || f.Plugin != "" && f.Plugin != p.Name || f.Team != "" && f.Team != p.Team {
 			continue
 		}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 // format is how a command prints. It is a closed set and a flag's value.
@@ -102,27 +102,8 @@ func active(r rune) bool {
 	return r != '\n' && r <= 0xffff && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
-// clean makes text of plugins, manifests and pods harmless for a terminal: what cannot be printed is shown escaped, all on one line.
-func clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\ufffd"): // a byte that is no UTF-8
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r == '\t':
-			b.WriteByte(' ')
-		default:
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
-}
+// clean makes text of plugins, manifests and pods harmless for a terminal, as the page does for a browser.
+func clean(s string) string { return statuspage.Clean(s) }
 
 // age is a duration for people, in at most two units: 45s, 3m, 2h10m, 3d4h.
 func age(d time.Duration) string {

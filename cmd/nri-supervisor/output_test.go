@@ -32,28 +32,6 @@ func TestAgeHasAtMostTwoUnits(t *testing.T) {
 	}
 }
 
-func TestCleanShowsWhatCannotBePrinted(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, want string }{
-		{"", ""},
-		{"plain, größer 漢字", "plain, größer 漢字"},
-		{"a\tb", "a b"},
-		{"a\nb\r", `a\nb\r`},
-		{"\x1b[2J", `\x1b[2J`},
-		{"\u009b2J", `\u009b2J`},
-		{"\xff", `\xff`},
-		{"x\x80y", `x\x80y`},
-		{"\ufffd", "\ufffd"},
-		{"\u202edrawkcab", `\u202edrawkcab`},
-		{"\x7f", `\x7f`},
-		{`C:\dir`, `C:\dir`},
-	} {
-		if got := clean(c.in); got != c.want {
-			t.Errorf("clean(%q) = %q, want %q", c.in, got, c.want)
-		}
-	}
-}
-
 func TestEscapeJSONKeepsTheMeaning(t *testing.T) {
 	t.Parallel()
 	in := "a\u009b2J\u202e\x7fé漢\U000e0001\n"

@@ -77,7 +77,7 @@ func writePlugins(b *paper, st supervisor.Status, now time.Time) {
 		if p.Identity != nil {
 			version = p.Identity.Version
 		}
-		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, version, moment(now, asItIs(p, now)))
+		t.row(nil, p.Name, p.Index, p.Team, p.State, p.Breaker.State, pid, version, moment(now, statuspage.Since(p, now)))
 	}
 	t.render(b)
 	if st.Bypass != nil {
@@ -144,7 +144,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 	}
 	f.line("manifest", staleText(p))
 	f.line("breaker", showBreaker(p.Breaker, now))
-	writeOpening(f, p.Breaker, now)
+	writeOpening(f, p, now)
 	f.line("", manualEnd(p))
 	if st.Bypass != nil {
 		f.line("bypass", bypassText(*st.Bypass, now))
@@ -189,7 +189,8 @@ func showBreaker(v supervisor.BreakerView, now time.Time) string {
 }
 
 // writeOpening says what the breaker waits for, and what opened it, now or the last time.
-func writeOpening(f fields, v supervisor.BreakerView, now time.Time) {
+func writeOpening(f fields, p supervisor.PluginStatus, now time.Time) {
+	v := p.Breaker
 	f.line("  waits", statuspage.WaitText(v.WaitsFor))
 	o := v.Opening
 	if o == nil {
@@ -202,7 +203,7 @@ func writeOpening(f fields, v supervisor.BreakerView, now time.Time) {
 	if !o.Closed.IsZero() {
 		text += "; closed again " + stamp(o.Closed)
 	}
-	f.line("  failing", statuspage.FlapText(o, now))
+	f.line("  failing", statuspage.FlapText(p, now))
 	f.line("  opened", text)
 	f.line("  first", failureText(o.First, now))
 	f.line("  last", failureText(o.Last, now))

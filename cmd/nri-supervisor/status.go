@@ -114,7 +114,7 @@ func writeStatus(b *paper, st supervisor.Status, now time.Time) {
 	b.WriteByte('\n')
 	t := table{head: []string{"PLUGIN", "TEAM", "STATE", "BREAKER", "MISSED", "REFUSED", "SINCE"}}
 	for _, p := range st.Plugins {
-		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, counted(p, p.Missed), counted(p, p.Refused), moment(now, asItIs(p, now)))
+		t.row(trouble(st, p, now), p.Name, p.Team, p.State, p.Breaker.State, counted(p, p.Missed), counted(p, p.Refused), moment(now, statuspage.Since(p, now)))
 	}
 	t.render(b)
 }
@@ -205,24 +205,6 @@ func bypassText(until, now time.Time) string {
 // inService says whether a plugin does its work now.
 func inService(p supervisor.PluginStatus) bool { return p.InService() }
 
-// asItIs is since when a plugin is in service or, as far as its state and its breaker tell, out of service: a plugin that starts again and again behind an open breaker, or is tried in vain,
-// or is closed for a moment and opened again, counts from its first failure.
-func asItIs(p supervisor.PluginStatus, now time.Time) time.Time {
-	if p.Breaker.Since.IsZero() { // it has no breaker
-		return p.Since
-	}
-	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
-	breakerFirst := p.Breaker.Since.Before(p.Since)
-	at := p.Since
-	if stateBad && breakerBad && breakerFirst || breakerBad && !stateBad || !stateBad && !breakerBad && !breakerFirst {
-		at = p.Breaker.Since
-	}
-	if since, fails := p.Breaker.Opening.Failing(now); breakerBad && fails && since.Before(at) {
-		at = since
-	}
-	return at
-}
-
 // trouble says why a plugin is not in service, and whom to ask.
 func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []string {
 	if waitsForRuntime(st, p) && p.Breaker.State == breaker.StateClosed.String() {
@@ -272,7 +254,7 @@ func ask(p supervisor.PluginStatus) string {
 func flapText(p supervisor.PluginStatus, now time.Time) string {
 	switch p.Breaker.State {
 	case breaker.StateOpen.String(), breaker.StateHalfOpen.String():
-		return statuspage.FlapText(p.Breaker.Opening, now)
+		return statuspage.FlapText(p, now)
 	default:
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
 func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
@@ -111,16 +112,16 @@ func TestSinceIsWhenThePluginWentInOrOutOfService(t *testing.T) {
 		{"down, then opened", "crash_loop", "open", early, late, early},
 	} {
 		p := supervisor.PluginStatus{State: c.state, Since: c.stateAt, Breaker: supervisor.BreakerView{State: c.breaker, Since: c.breakerAt}}
-		if got := asItIs(p, fakeNow()); !got.Equal(c.want) {
+		if got := statuspage.Since(p, fakeNow()); !got.Equal(c.want) {
 			t.Errorf("%s: since %s, want %s", c.name, got, c.want)
 		}
 	}
 	tried := supervisor.PluginStatus{State: "ready", Since: early, Breaker: supervisor.BreakerView{State: "half_open", Since: late, Opening: &supervisor.Opening{At: early.Add(-time.Minute)}}}
-	if got := asItIs(tried, fakeNow()); !got.Equal(early.Add(-time.Minute)) {
+	if got := statuspage.Since(tried, fakeNow()); !got.Equal(early.Add(-time.Minute)) {
 		t.Errorf("tried after it was open: since %s, want since the opening", got)
 	}
 	tried.Breaker.State, tried.Breaker.Opening.Closed = "closed", early
-	if got := asItIs(tried, fakeNow()); !got.Equal(late) {
+	if got := statuspage.Since(tried, fakeNow()); !got.Equal(late) {
 		t.Errorf("closed again: since %s, want since the closing", got)
 	}
 }
@@ -141,7 +142,7 @@ func TestAPluginThatFlapsIsShownSinceItsFirstFailure(t *testing.T) {
 	st, closed := flapping(now), flapping(now)
 	closed.Plugins[0].Breaker.State, closed.Plugins[0].Breaker.WaitsFor = "closed", ""
 	closed.Plugins[0].Breaker.Opening.Closed = now.Add(-30 * time.Second)
-	if got := asItIs(st.Plugins[0], now); !got.Equal(now.Add(-time.Hour)) {
+	if got := statuspage.Since(st.Plugins[0], now); !got.Equal(now.Add(-time.Hour)) {
 		t.Errorf("out of service since %v, want an hour ago", got)
 	}
 	want := "it has been failing since " + stamp(now.Add(-time.Hour)) + ": its breaker opened 7 times"

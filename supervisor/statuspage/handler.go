@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,14 +101,44 @@ func (p *page) status() ([]byte, error) {
 	if err := json.NewEncoder(&b).Encode(NewView(p.source.Overview(), p.node)); err != nil {
 		return nil, err
 	}
-	p.body, p.made = b.Bytes(), time.Now()
+	body, err := cleanJSON(b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	p.body, p.made = body, time.Now()
 	return p.body, nil
 }
 
 // NewView judges an overview.
 func NewView(o supervisor.Overview, node string) View {
+	o.Plugins = shortened(o.Plugins)
 	v := View{Overview: o, Node: node, Reasons: reasonTexts()}
 	v.Judged = judge(o)
 	v.Level, v.Verdict = verdict(o, v.Judged)
 	return v
+}
+
+// shortened are the plugins with what they said of their failures bounded; those that are given are left as they are.
+func shortened(plugins []supervisor.PluginStatus) []supervisor.PluginStatus {
+	out := slices.Clone(plugins)
+	for i := range out {
+		p := &out[i]
+		p.LastError = bounded(p.LastError, longest)
+		if p.Breaker.Opening != nil {
+			o := *p.Breaker.Opening
+			o.First, o.Last = short(o.First), short(o.Last)
+			p.Breaker.Opening = &o
+		}
+	}
+	return out
+}
+
+// short is a copy of a failure with its detail bounded; nil for nil.
+func short(x *supervisor.Failure) *supervisor.Failure {
+	if x == nil {
+		return nil
+	}
+	y := *x
+	y.Detail = bounded(y.Detail, longest)
+	return &y
 }

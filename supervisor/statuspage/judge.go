@@ -61,8 +61,7 @@ func judge(o supervisor.Overview) []Judgement {
 const attachGrace = time.Minute
 
 func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judgement {
-	j := Judgement{Plugin: p.Name, Level: Broken, Since: p.Since.UnixMilli(), Try: "nri-supervisor plugin show " + p.Name}
-	tripped := p.Breaker.State == breaker.StateOpen.String() || p.Breaker.State == breaker.StateHalfOpen.String()
+	j := Judgement{Plugin: p.Name, Level: Broken, Since: Since(p, now).UnixMilli(), Try: "nri-supervisor plugin show " + p.Name}
 	switch {
 	case p.State == "invalid":
 		j.Why, j.Try = "Its manifest cannot be used.", "nri-supervisor check"
@@ -77,12 +76,8 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 		if p.Missed == 0 && now.Sub(p.Since) < attachGrace {
 			j.Level = Waiting
 		}
-	case tripped:
-		j.Since = p.Breaker.Since.UnixMilli()
-		j.Why = "Its circuit breaker is open: " + CauseText(p.Breaker.Cause) + "."
-		if p.Breaker.State == breaker.StateHalfOpen.String() {
-			j.Why = "Its circuit breaker tries it with single calls: " + CauseText(p.Breaker.Cause) + "."
-		}
+	case tripped(p):
+		j.Why = trippedText(p.Breaker)
 	case p.State == plugin.Backoff.String():
 		j.Why = "It ended and is about to be started again."
 	case p.State == plugin.Ready.String():
@@ -99,10 +94,7 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 	if o := p.Breaker.Opening; o != nil {
 		j.Opened = CauseText(o.Cause)
 	}
-	if since, fails := p.Breaker.Opening.Failing(now); tripped && fails && since.Before(time.UnixMilli(j.Since)) {
-		j.Since = since.UnixMilli() // it has been tried since, or was closed for a moment
-	}
-	if text := FlapText(p.Breaker.Opening, now); tripped && text != "" {
+	if text := FlapText(p, now); tripped(p) && text != "" {
 		j.Why += " " + sentence(text)
 	}
 	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
@@ -110,6 +102,24 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 		j.Why += " Containers that need it are refused."
 	}
 	return j
+}
+
+// trippedText says why a breaker is open or tries its plugin, and how the plugin failed last: that is what somebody who can mend it needs first.
+func trippedText(v supervisor.BreakerView) string {
+	text := "Its circuit breaker is open: " + CauseText(v.Cause) + "."
+	if v.State == breaker.StateHalfOpen.String() {
+		text = "Its circuit breaker tries it with single calls: " + CauseText(v.Cause) + "."
+		if v.Opening != nil {
+			text = "Its circuit breaker tries it with single calls. It was opened because " + CauseText(v.Opening.Cause) + "."
+		}
+	}
+	if o := v.Opening; o != nil && o.Last != nil && o.Last.Detail != "" {
+		text += " Last error: " + bounded(o.Last.Detail, inSentence)
+		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "…") {
+			text += "."
+		}
+	}
+	return text
 }
 
 // verdict is the first thing that a person reads.

@@ -18,7 +18,7 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 		return nil
 	}
 	var out []string
-	if text := FlapText(p.Breaker.Opening, now); text != "" {
+	if text := FlapText(p, now); text != "" {
 		out = append(out, text)
 	}
 	if list := p.MissedInService; len(list) > 0 {
@@ -47,19 +47,6 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 		out = append(out, "containers were refused for its sake in the last ten minutes: "+strings.Join(refused, ", "))
 	}
 	return out
-}
-
-// FlapText says that a plugin has been failing for longer than its breaker is open, or although it is closed just now; "" for another. The plugin is well again when that has been so for ten minutes.
-func FlapText(o *supervisor.Opening, now time.Time) string {
-	if !o.Flaps(now) {
-		return ""
-	}
-	since, _ := o.Failing(now)
-	text := fmt.Sprintf("it has been failing since %s: its breaker opened %d times", since.UTC().Format(time.RFC3339), o.Times)
-	if !o.Closed.IsZero() {
-		text += ", and is closed only since " + o.Closed.UTC().Format(time.RFC3339)
-	}
-	return text
 }
 
 // conflictText names the plugins with which p is in conflict; "" for another reason.

@@ -69,10 +69,13 @@ const chip = (level, text) => make("span", { class: "chip", "data-level": level 
 // because is a reason as metrics and the command line name it, and in words.
 const because = (reason) => reason + (latest.reasons[reason] ? " – " + latest.reasons[reason] : "");
 
+// brief is the beginning of a long text, as long as the longest error that the answer holds.
+const brief = (text) => ([...text].length > 201 ? [...text].slice(0, 200).join("") + "…" : text);
+
 // failure is the latest decision in which the plugin's work was lost, and the plugin said or did something about it.
 function failure(p, decisions) {
   const d = decisions.findLast((d) => d.plugin === p.name && d.reason && d.detail);
-  return d && d.event + (d.pod ? " of " + d.namespace + "/" + d.pod + (d.container ? " (" + d.container + ")" : "") : "") + ": " + d.reason + ", " + d.detail;
+  return d && d.event + (d.pod ? " of " + d.namespace + "/" + d.pod + (d.container ? " (" + d.container + ")" : "") : "") + ": " + d.reason + ", " + brief(d.detail);
 }
 
 // told is one failure that counted against a plugin's breaker.
@@ -108,7 +111,7 @@ function card(p, j, v, now) {
   if (failed) row("Last failure", failed);
   if (p.lastError && !(failed && failed.endsWith(p.lastError)) && !(opened && opened.last)) row("Last error", p.lastError);
   const exit = (p.exits || []).at(-1);
-  if (exit && j.level === "broken" && !(opened && opened.last && opened.last.reason === exit.reason)) row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + exit.detail + (exit.inFlight ? ", during " + exit.inFlight : ""));
+  if (exit && j.level === "broken" && !(opened && opened.last && opened.last.reason === exit.reason)) row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + brief(exit.detail || "") + (exit.inFlight ? ", during " + exit.inFlight : ""));
   return make("article", { class: "card", "data-edge": j.level }, make("h3", {}, p.name + " ", chip(j.level, marks[j.level] + " " + words[j.level])), make("dl", {}, ...list));
 }
 

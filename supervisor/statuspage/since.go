@@ -1,0 +1,67 @@
+package statuspage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
+)
+
+// Since is since when a plugin is in service or, as far as its state and its breaker tell, out of service; the page and the command line show it. A plugin that starts again and again behind an
+// open breaker, is tried in vain, is closed for a moment and opened again, or needs a look while it is closed, counts from its first failure.
+func Since(p supervisor.PluginStatus, now time.Time) time.Time {
+	if p.Breaker.Since.IsZero() { // it has no breaker
+		return p.Since
+	}
+	stateBad, breakerBad := p.State != plugin.Ready.String(), p.Breaker.State != breaker.StateClosed.String()
+	breakerFirst := p.Breaker.Since.Before(p.Since)
+	at := p.Since
+	if stateBad && breakerBad && breakerFirst || breakerBad && !stateBad || !stateBad && !breakerBad && !breakerFirst {
+		at = p.Breaker.Since
+	}
+	since, fails := p.Breaker.Opening.Failing(now)
+	if fails && since.Before(at) && (tripped(p) || len(LookTexts(p, now)) > 0) {
+		at = since
+	}
+	return at
+}
+
+// tripped reports whether the breaker is open or tries the plugin, and no operator did it.
+func tripped(p supervisor.PluginStatus) bool {
+	return p.Breaker.State == breaker.StateOpen.String() || p.Breaker.State == breaker.StateHalfOpen.String()
+}
+
+// FlapText says that a plugin has been failing for longer than its breaker is open, or although it is closed just now; "" for another. The plugin is well again when everything that failed has
+// gone well for ten minutes.
+func FlapText(p supervisor.PluginStatus, now time.Time) string {
+	o := p.Breaker.Opening
+	since, fails := o.Failing(now)
+	if !fails || !o.Flaps(now) && !refusedAfter(p, o.Closed) {
+		return ""
+	}
+	times := "once"
+	if o.Times > 1 {
+		times = fmt.Sprintf("%d times", o.Times)
+	}
+	text := fmt.Sprintf("it has been failing since %s: its breaker opened %s", since.UTC().Format(time.RFC3339), times)
+	if !o.Closed.IsZero() {
+		text += ", and is closed only since " + o.Closed.UTC().Format(time.RFC3339)
+		if len(o.Unmended) > 0 {
+			text += "; not good since it failed: " + strings.Join(o.Unmended, ", ")
+		}
+	}
+	return text
+}
+
+// refusedAfter reports whether a container was refused for the plugin's sake, and not on purpose, after its breaker was closed.
+func refusedAfter(p supervisor.PluginStatus, closed time.Time) bool {
+	for _, r := range p.RefusedBy {
+		if !closed.IsZero() && r.Reason != breaker.OutcomeRejected.String() && r.At.After(closed) { // to refuse on purpose is its work
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package statuspage_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
+)
+
+// TestSinceAgreesWithTheTextBesideIt: with "failing since" where that is said, and with what the answer for programs says.
+func TestSinceAgreesWithTheTextBesideIt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	for _, tt := range []struct {
+		name    string
+		state   string
+		breaker string
+		opening supervisor.Opening // Cause and FailingSince are set
+		refused int                // minutes ago; 0: never
+		reason  string
+		missed  bool
+		since   int // minutes ago; the breaker changed 2 minutes ago, the first failure was 30 minutes ago
+		level   statuspage.Level
+		says    string
+	}{
+		{"open for the first time", "ready", "open", supervisor.Opening{Times: 1}, 0, "", false, 30, statuspage.Broken, ""},
+		{"open for the third time", "ready", "open", supervisor.Opening{Times: 3}, 0, "", false, 30, statuspage.Broken, "opened 3 times"},
+		{"tried for the third time", "ready", "half_open", supervisor.Opening{Times: 3}, 0, "", false, 30, statuspage.Broken, "opened 3 times"},
+		{"closed for the third time", "ready", "closed", supervisor.Opening{Times: 3, Closed: ago(2), GoodSince: ago(2)}, 0, "", false, 30, statuspage.Look, "opened 3 times, and is closed only since 2026-01-02T11:58:00Z"},
+		{"closed, nothing failed", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), GoodSince: ago(2), FailedAt: ago(3)}, 0, "", false, 2, statuspage.Fine, ""},
+		{"closed, and failed once more", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), FailedAt: ago(1), Unmended: []string{"CreateContainer"}}, 0, "", false, 30, statuspage.Look, "opened once, and is closed only since 2026-01-02T11:58:00Z; not good since it failed: CreateContainer"},
+		{"closed, and a container was refused", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), GoodSince: ago(2), FailedAt: ago(3)}, 1, "timeout", false, 30, statuspage.Look, "opened once"},
+		{"closed, and refuses on purpose", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), GoodSince: ago(2), FailedAt: ago(3)}, 1, "rejected", false, 2, statuspage.Fine, ""},
+		{"closed, and refused before", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), GoodSince: ago(2), FailedAt: ago(3)}, 5, "timeout", false, 30, statuspage.Look, ""},
+		{"closed, and containers miss it from before", "ready", "closed", supervisor.Opening{Times: 1, Closed: ago(2), GoodSince: ago(2), FailedAt: ago(3)}, 0, "", true, 30, statuspage.Look, ""},
+		{"well for ten minutes", "ready", "closed", supervisor.Opening{Times: 3, Closed: ago(10), GoodSince: ago(10)}, 0, "", true, 2, statuspage.Look, ""},
+		{"disabled while it failed", "disabled", "disabled", supervisor.Opening{Times: 1}, 0, "", false, 3, statuspage.Off, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := healthy("p")
+			o := tt.opening
+			o.At, o.Cause, o.FailingSince = ago(20), "hung", ago(30)
+			p.State, p.Since = tt.state, ago(60)
+			if tt.state == "disabled" {
+				p.Since = ago(3)
+			}
+			p.Breaker = supervisor.BreakerView{State: tt.breaker, Cause: "hung", Since: ago(2), Opening: &o}
+			if tt.refused > 0 {
+				p.Refused, p.RefusedBy = 1, []supervisor.ReasonSum{{Reason: tt.reason, Count: 1, At: ago(tt.refused)}}
+			}
+			if tt.missed {
+				p.Missed, p.MissedInService = 1, []supervisor.ReasonSum{{Reason: "timeout", Count: 1}}
+			}
+			all := connected(p)
+			all.Now = now
+			j := statuspage.NewView(all, "n1").Judged[0]
+			if j.Level != tt.level || j.Since != ago(tt.since).UnixMilli() || !statuspage.Since(p, now).Equal(ago(tt.since)) {
+				t.Errorf("the page: %s since %s, the command line: since %s; want %s since %s", j.Level, time.UnixMilli(j.Since).UTC(), statuspage.Since(p, now), tt.level, ago(tt.since))
+			}
+			text := statuspage.FlapText(p, now)
+			if (text != "") != (tt.says != "") || !strings.Contains(text, tt.says) || text != "" && !strings.Contains(text, "failing since 2026-01-02T11:30:00Z") || !strings.Contains(j.Why, strings.TrimPrefix(text, "it")) {
+				t.Errorf("it says %q, the page %q; want %q", text, j.Why, tt.says)
+			}
+		})
+	}
+}
+
+// TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial: that it was started anew tells nobody what to mend.
+func TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial(t *testing.T) {
+	t.Parallel()
+	p := healthy("p")
+	p.Breaker = supervisor.BreakerView{State: "half_open", Cause: "started", Opening: &supervisor.Opening{Cause: "consecutive_failures", Last: &supervisor.Failure{Reason: "error", Detail: "no such device"}}}
+	for state, want := range map[string]string{
+		"half_open": "Its circuit breaker tries it with single calls. It was opened because several calls in a row failed. Last error: no such device.",
+		"open":      "Its circuit breaker is open: several calls in a row failed. Last error: no such device.",
+	} {
+		if p.Breaker.State = state; state == "open" {
+			p.Breaker.Cause = "consecutive_failures"
+		} else {
+			p.Breaker.Cause = "started"
+		}
+		if j := statuspage.NewView(connected(p), "n1").Judged[0]; j.Why != want {
+			t.Errorf("%s: %q, want %q", state, j.Why, want)
+		}
+	}
+}
