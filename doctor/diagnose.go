@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -18,6 +19,8 @@ type Input struct {
 	ConfigFile string
 	// Live is the running supervisor.
 	Live Live
+	// AdminSocket is the socket on which it was asked, if that is not the configuration's; empty: it is.
+	AdminSocket string
 	// SocketOf says which runtime's socket the configuration in a file of the node names, also below /proc/PID/root; nil, or an empty answer: unknown.
 	SocketOf func(config string) string
 }
@@ -82,6 +85,7 @@ func Diagnose(in Input) Report {
 	if config != nil {
 		e.spec, e.plugins = config.Supervisor, config.Plugins
 	}
+	e.spec.Admin.Socket = cmp.Or(in.AdminSocket, e.spec.Admin.Socket)
 	all := in.Host.processes()
 	e.ours(supervisorsOf(all))
 	e.runtimes, e.files = in.Host.runtimeConfigs(all, in.Live)

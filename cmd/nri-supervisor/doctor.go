@@ -55,7 +55,12 @@ node-problem-detector can run it; the first line is the summary.`,
 				return usageError{hintError{fmt.Errorf("doctor: --wait %s is not above zero and at most %s", wait, longestWait), []string{"write --wait 3s"}}}
 			}
 			q := question{wait: wait, patient: cmd.Flags().Changed("wait")}
-			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) doctor.Report { return examine(ctx, at, root, q) })
+			r, err := inTime(cmd.Context(), wait+lookLimit, func(ctx context.Context) (doctor.Report, error) {
+				if info, err := os.Stat(root); err != nil || !info.IsDir() {
+					return doctor.Report{}, fmt.Errorf("doctor: nothing can be seen: --root %q is no folder: name the one where the node's files are mounted", root)
+				}
+				return examine(ctx, at, root, q), nil
+			})
 			if err != nil {
 				writeError(cmd.ErrOrStderr(), err)
 				return codeError{doctor.ExitUnknown}
@@ -73,16 +78,23 @@ node-problem-detector can run it; the first line is the summary.`,
 	return cmd
 }
 
-// inTime returns what look finds. Reading a file cannot be interrupted: when the limit is over, or ctx ends, look is left to itself and the error says so.
-func inTime(ctx context.Context, limit time.Duration, look func(context.Context) doctor.Report) (doctor.Report, error) {
-	found := make(chan doctor.Report, 1)
-	go func() { found <- look(ctx) }()
+// inTime returns what look finds, or its error. Reading a file cannot be interrupted: when the limit is over, or ctx ends, look is left to itself and the error says so.
+func inTime(ctx context.Context, limit time.Duration, look func(context.Context) (doctor.Report, error)) (doctor.Report, error) {
+	type result struct {
+		report doctor.Report
+		err    error
+	}
+	found := make(chan result, 1)
+	go func() {
+		r, err := look(ctx)
+		found <- result{r, err}
+	}()
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	select {
 	case r := <-found:
 		if ctx.Err() == nil {
-			return r, nil
+			return r.report, r.err
 		}
 	case <-over.C:
 		return doctor.Report{}, fmt.Errorf("look at the node: not done within %s: a file system or a device may hang", limit)
@@ -120,7 +132,12 @@ func examine(ctx context.Context, at connectFlags, root string, q question) doct
 		}
 		socket = filepath.Join(root, socket)
 	}
-	in.Live = q.ask(ctx, socket)
+	if in.Live = q.ask(ctx, socket); at.socket != "" {
+		in.AdminSocket = at.socket
+		if abs, err := filepath.Abs(at.socket); err == nil {
+			in.AdminSocket = abs
+		}
+	}
 	return doctor.Diagnose(in)
 }
 
@@ -205,8 +222,12 @@ func (q question) ask(ctx context.Context, socket string) doctor.Live {
 		return doctor.Live{Silent: err.Error(), Hint: "set --socket"}
 	}
 	st, err := q.status(asking, c)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a socket that nobody listens on refuses at once
-		return doctor.Live{Silent: fmt.Sprintf("it runs and does not answer in %s", q.wait), Hint: "restart it, after looking at its log: systemctl restart nri-supervisor"}
+	if req, ok := errors.AsType[*admin.RequestError](err); ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || ok && req.Timeout()) { // a socket that nobody listens on refuses at once
+		text := fmt.Sprintf("it runs and does not answer in %s", q.wait)
+		if ok {
+			text = req.Message
+		}
+		return doctor.Live{Silent: text, Hint: c.Stuck() + "; systemctl restart nri-supervisor replaces it, and pods keep running"}
 	}
 	if err != nil {
 		l := doctor.Live{Silent: err.Error(), Denied: errors.Is(err, fs.ErrPermission)}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -184,7 +187,7 @@ func TestDoctorEndsWhateverItFinds(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, stdout)
 		}
 	}
-	forever := func(context.Context) doctor.Report { select {} }
+	forever := func(context.Context) (doctor.Report, error) { select {} }
 	if _, err := inTime(t.Context(), time.Millisecond, forever); err == nil || !strings.Contains(err.Error(), "not done within 1ms") {
 		t.Errorf("a look that never ends: %v", err)
 	}
@@ -196,5 +199,78 @@ func TestDoctorEndsWhateverItFinds(t *testing.T) {
 	var out, errOut strings.Builder
 	if code := run(ctx, []string{"doctor", "--root", root, "--socket", socket}, &out, &errOut); code != doctor.ExitUnknown || !strings.Contains(errOut.String(), "interrupted") {
 		t.Errorf("interrupted: exit code %d, stderr %q", code, errOut.String())
+	}
+}
+
+func TestDoctorNamesTheSocketThatItAsked(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(shortDir(t), "none.sock")
+	_, stdout, _ := command(t, "doctor", "--root", shortDir(t), "--socket", socket, "-o", "json")
+	var report doctorJSON
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.Check == "service" && f.Where != socket {
+			t.Errorf("where is %q, want %q", f.Where, socket)
+		}
+	}
+}
+
+// doctorJSON is the report as doctor prints it.
+type doctorJSON struct {
+	Findings []struct{ Check, Where, Mend string }
+}
+
+func TestDoctorOfAFolderThatIsNotThereHasSeenNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(shortDir(t), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{filepath.Join(shortDir(t), "nope"), file} {
+		code, stdout, stderr := command(t, "doctor", "--root", root)
+		if code != doctor.ExitUnknown || stdout != "" || !strings.Contains(stderr, "nothing can be seen: --root \""+root+"\" is no folder") {
+			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+	}
+}
+
+func TestDoctorOfAStoppedSupervisorSaysHowItGoesOn(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(shortDir(t), "admin.sock")
+	child := exec.CommandContext(t.Context(), "/proc/self/exe", listenCommand, socket)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	tick, over := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for stat := []byte(nil); !strings.Contains(string(stat), ") T "); {
+		select {
+		case <-tick.C:
+		case <-over:
+			t.Fatalf("the child is not stopped: %s", stat)
+		}
+		if stat, err = os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := command(t, "doctor", "--root", shortDir(t), "--socket", socket, "--wait", "3s")
+	if want := fmt.Sprintf("kill -CONT %d ", child.Process.Pid); code != doctor.ExitProblem || stderr != "" || !strings.Contains(stdout, want) {
+		t.Errorf("exit code %d, stderr %q, no %q in:\n%s", code, stderr, want, stdout)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -46,6 +47,10 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 			if err != nil {
 				return err
 			}
+			list, err := f.first(cmd.Context(), c, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
 			if out == formatTable {
 				if err := tellFlaps(cmd.Context(), c, f.filter, cmd.ErrOrStderr()); err != nil {
 					return err
@@ -57,10 +62,6 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 				if errors.Is(err, context.Canceled) {
 					return nil // interrupted, as it is meant to end
 				}
-				return asked(err)
-			}
-			list, err := c.Decisions(cmd.Context(), f.filter)
-			if err != nil {
 				return asked(err)
 			}
 			for _, d := range list {
@@ -114,12 +115,43 @@ func (f *eventsFlags) check() error {
 	f.filter.Namespace, f.filter.Pod = "", f.pod
 	if namespace, pod, ok := strings.Cut(f.pod, "/"); ok {
 		f.filter.Namespace, f.filter.Pod = namespace, pod
+		if namespace == "" || pod == "" || strings.Contains(pod, "/") {
+			return usageError{hintError{fmt.Errorf("--pod %q is neither NAME nor NAMESPACE/NAME", f.pod), []string{podHint}}}
+		}
 	}
 	if f.filter.Last < 0 {
 		return usageError{fmt.Errorf("--last %d is below zero", f.filter.Last)}
 	}
 	f.filter.Action = journal.Action(f.action)
 	return nil
+}
+
+// podHint says how to name a pod.
+const podHint = "write --pod bert-0 or --pod ml-training/bert-0, without a container; nri-supervisor explain takes NAMESPACE/POD/CONTAINER"
+
+// podName matches the names that Kubernetes gives to pods, with or without a namespace: DNS subdomains and labels, RFC 1123.
+const podName = `^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`
+
+// first asks for the decisions once, so that what the supervisor refuses is refused before anything else is said. Of a pod of which nothing is remembered it tells note, and returns an error if
+// Kubernetes has no pod of such a name: a runtime may have one all the same.
+func (f *eventsFlags) first(ctx context.Context, c *admin.Client, note io.Writer) ([]journal.Decision, error) {
+	list, err := c.Decisions(ctx, f.filter)
+	if err != nil {
+		return nil, asked(err)
+	}
+	if f.pod == "" || len(list) > 0 {
+		return list, nil
+	}
+	about, err := c.Decisions(ctx, journal.Filter{Namespace: f.filter.Namespace, Pod: f.filter.Pod, Last: 1})
+	switch {
+	case err != nil:
+		return nil, asked(err)
+	case len(about) > 0:
+		return list, nil
+	case !regexp.MustCompile(podName).MatchString(f.pod):
+		return nil, hintError{fmt.Errorf("no pod can have the name %q", f.pod), []string{podHint}}
+	}
+	return list, write(note, []byte("nri-supervisor: note: nothing is remembered of a pod "+clean(f.pod)+" on this node; older decisions: nri-supervisor explain NAMESPACE/POD\n"))
 }
 
 // printDecision writes one decision as a line.

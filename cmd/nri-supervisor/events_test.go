@@ -62,7 +62,7 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 		{[]string{"--team", "network"}, 1},
 		{[]string{"--pod", "ml-training/bert-0"}, 4},
 		{[]string{"--pod", "bert-0", "--outcome", "timeout"}, 1},
-		{[]string{"--pod", "other/bert-0"}, 0},
+		{[]string{"--pod", "bert-0", "--outcome", "busy"}, 0},
 		{[]string{"--outcome", "breaker_open"}, 1},
 		{[]string{"--outcome", "success", "--last", "1"}, 1},
 		{[]string{"--action", "failed", "-o", "json"}, 1},
@@ -75,6 +75,33 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 	for flag, hint := range map[string]string{"--action": "ignored", "--outcome": "breaker_open", "--event": "CreateContainer", "--plugin": "gpu-env", "--team": "ml-infra"} {
 		if code, _, stderr := command(t, "events", "--socket", socket, flag, "sideways"); code != exitFailure || !strings.Contains(stderr, hint) {
 			t.Errorf("an unknown value of %s: exit code %d, %s", flag, code, stderr)
+		}
+	}
+}
+
+func TestAPodThatCannotBeIsRefusedAndOneThatMayBeIsNoted(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: flapping(time.Now())})
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string // on standard error
+	}{
+		{[]string{"--pod", "a/b/c"}, exitUsage, `error: --pod "a/b/c" is neither NAME nor NAMESPACE/NAME`},
+		{[]string{"--pod", "/b"}, exitUsage, `error: --pod "/b" is neither`},
+		{[]string{"--pod", "a/"}, exitUsage, `error: --pod "a/" is neither`},
+		{[]string{"--pod", "Bert_0"}, exitFailure, `error: no pod can have the name "Bert_0"`},
+		{[]string{"--pod", "ml training/bert-0"}, exitFailure, `error: no pod can have the name`},
+		{[]string{"--pod", "other/bert-0", "-o", "json"}, exitOK, "note: nothing is remembered of a pod other/bert-0 on this node"},
+		{[]string{"--outcome", "nosuch"}, exitFailure, `error: unknown outcome "nosuch"`},
+		{[]string{"--outcome", "nosuch", "--follow"}, exitFailure, `error: unknown outcome "nosuch"`},
+	} {
+		code, stdout, stderr := command(t, append([]string{"events", "--socket", socket}, tt.args...)...)
+		if code != tt.code || stdout != "" || !strings.HasPrefix(stderr, "nri-supervisor: "+tt.want) {
+			t.Errorf("events %v: exit code %d, stdout %q, stderr %q", tt.args, code, stdout, stderr)
+		}
+		if code != exitOK && !strings.Contains(stderr, "nri-supervisor: hint: ") {
+			t.Errorf("events %v has no hint: %q", tt.args, stderr)
 		}
 	}
 }

@@ -112,7 +112,11 @@ func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.T
 	if len(containers) == 1 {
 		verb = " runs"
 	}
-	wrap(b, "", count(len(containers), "container")+verb+" without a plugin's work ("+sums(reasons)+"). What to do: see that the plugin is in service (nri-supervisor status), "+
+	times := ""
+	if len(list) != len(containers) { // one may miss the work of several
+		times = ", " + count(len(list), "time") + " in all"
+	}
+	wrap(b, "", count(len(containers), "container")+verb+" without a plugin's work"+times+" ("+sums(reasons)+"). What to do: see that the plugin is in service (nri-supervisor status), "+
 		"then delete the pod so that it is created again:")
 	b.WriteString("  kubectl delete pod -n NAMESPACE POD\n")
 	if slices.ContainsFunc(list, func(m supervisor.MissedWork) bool { return m.Reason == "state_lost" }) {

@@ -176,11 +176,16 @@ func writeRuntime(f fields, r supervisor.RuntimeStatus, now time.Time) {
 func writeConfig(f fields, st supervisor.Status) {
 	const shown = 12 // digits of the hash: enough to tell two configurations apart
 	hash := st.Config.Hash[:min(len(st.Config.Hash), shown)]
-	if len(st.Config.Problems) == 0 {
+	switch problems := count(len(st.Config.Problems)+st.Config.MoreProblems, "problem"); {
+	case len(st.Config.Problems) > 0:
+		f.line("config", hash+", "+problems)
+	case st.Config.MoreProblems > 0:
+		f.line("config", hash+", "+problems+": nri-supervisor check")
+		return
+	default:
 		f.line("config", hash+", no problems")
 		return
 	}
-	f.line("config", hash+", "+count(len(st.Config.Problems)+st.Config.MoreProblems, "problem"))
 	below := map[string]bool{}
 	for _, p := range st.Plugins {
 		for _, problem := range p.Problems {

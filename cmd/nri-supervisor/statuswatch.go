@@ -72,6 +72,7 @@ func showFrame(w io.Writer, out format, st supervisor.Status, failed error) erro
 		writeStatus(b, st, now)
 		if rows := rowsOf(w); rows > 0 && bytes.Count(b.Bytes(), []byte("\n")) >= rows {
 			worstFirst(&st)
+			onlyCounted(&st)
 			b.Truncate(top)
 			writeStatus(b, st, now)
 			cut(b, rows)
@@ -96,6 +97,15 @@ func worstFirst(st *supervisor.Status) {
 	}
 	st.Plugins = slices.Clone(st.Plugins)
 	slices.SortStableFunc(st.Plugins, func(a, b supervisor.PluginStatus) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// onlyCounted leaves of what the configuration and the service warn of its number: else it would push the plugins in trouble out of the window.
+func onlyCounted(st *supervisor.Status) {
+	st.Config.MoreProblems += len(st.Config.Problems)
+	st.Config.Problems = nil
+	if n := len(st.Warnings); n > 1 {
+		st.Warnings = []string{count(n, "warning") + ": nri-supervisor status shows them"}
+	}
 }
 
 // cut leaves so much of a frame as a terminal with so many rows shows without moving the headline out of it, and says how much more there is.

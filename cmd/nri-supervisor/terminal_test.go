@@ -159,6 +159,10 @@ func TestAWatchedStatusKeepsItsHeadlineAndTheWorstInTheWindow(t *testing.T) {
 		}
 		st.Plugins = append(st.Plugins, p)
 	}
+	for i := range 3 {
+		st.Config.Problems = append(st.Config.Problems, fmt.Sprintf("warning: /etc/nri-supervisor/plugins.d/p%d.yaml: %s", i, strings.Repeat("what is wrong and what to write instead ", 10)))
+		st.Warnings = append(st.Warnings, strings.Repeat("what the service warns of ", 10))
+	}
 	var w window
 	if err := showFrame(&w, formatTable, st, nil); err != nil {
 		t.Fatal(err)
@@ -167,7 +171,8 @@ func TestAWatchedStatusKeepsItsHeadlineAndTheWorstInTheWindow(t *testing.T) {
 	at := func(text string) int {
 		return slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, text) })
 	}
-	if len(lines) > 24 || at("supervisor ") < 0 || at("plugins ") < 0 || at("more lines: nri-supervisor status") != len(lines)-2 || at("plugin-39  ml-infra  crash_loop") < 0 || at("plugin-39  ml-infra") > at("gpu-env    ml-infra") {
+	if len(lines) > 24 || at("supervisor ") < 0 || at("plugins ") < 0 || at("more lines: nri-supervisor status") != len(lines)-2 || at("plugin-39  ml-infra  crash_loop") < 0 || at("plugin-39  ml-infra") > at("gpu-env    ml-infra") ||
+		at(", 3 problems: nri-supervisor check") < 0 || at("3 warnings: nri-supervisor status") < 0 {
 		t.Errorf("%d lines:\n%s", len(lines), w.String())
 	}
 	w.Reset()

@@ -74,15 +74,19 @@ func (c *Client) explain(ctx context.Context, err error) error {
 
 // stuck says what to do about a supervisor that listens and does not answer.
 func (c *Client) stuck() []string {
-	const doctor = "nri-supervisor doctor says what else is wrong on the node; systemctl restart nri-supervisor replaces it, and pods keep running"
+	return []string{c.Stuck(), "nri-supervisor doctor says what else is wrong on the node; systemctl restart nri-supervisor replaces it, and pods keep running"}
+}
+
+// Stuck says of a supervisor that listens and does not answer, by the state of its process, why that is and what to do first. It is about the one that the latest request reached.
+func (c *Client) Stuck() string {
 	pid := c.pid.Load()
 	switch processState(pid) {
 	case 'T', 't':
-		return []string{fmt.Sprintf("its process %d is stopped: kill -CONT %d lets it go on; find out who stopped it", pid, pid), doctor}
+		return fmt.Sprintf("its process %d is stopped: kill -CONT %d lets it go on; find out who stopped it", pid, pid)
 	case 'D':
-		return []string{fmt.Sprintf("its process %d waits for a disk or a device: see the kernel's log", pid), doctor}
+		return fmt.Sprintf("its process %d waits for a disk or a device: see the kernel's log", pid)
 	default:
-		return []string{"nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure", doctor}
+		return "nri-supervisor is stuck or the node is overloaded: see its log, and the pressure files in /proc/pressure"
 	}
 }
 
