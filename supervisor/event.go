@@ -232,12 +232,22 @@ const eventQueue = 4096
 // emitter hands events to the sink without ever blocking whoever emits.
 type emitter struct {
 	ch     chan Event
+	slow   chan Event // of who waits, and comes after those in ch
 	lost   lostCounter
 	onLost func() // counts in the metrics
 }
 
 func newEmitter(onLost func()) *emitter {
-	return &emitter{ch: make(chan Event, eventQueue), onLost: onLost}
+	return &emitter{ch: make(chan Event, eventQueue), slow: make(chan Event), onLost: onLost}
+}
+
+// emitBetween is emit for one of many events: it waits until the sink has nothing else to do, so that they crowd nobody else's out. When until is done it does not wait any more.
+func (e *emitter) emitBetween(until <-chan struct{}, ev Event) {
+	select {
+	case e.slow <- ev:
+	case <-until:
+		e.emit(ev)
+	}
 }
 
 func (e *emitter) emit(ev Event) {
@@ -260,6 +270,14 @@ func (e *emitter) run(sink Sink, stop <-chan struct{}) {
 	for {
 		select {
 		case ev := <-e.ch:
+			deliver(ev)
+			continue
+		default:
+		}
+		select {
+		case ev := <-e.ch:
+			deliver(ev)
+		case ev := <-e.slow:
 			deliver(ev)
 		case <-stop:
 			for {

@@ -5,9 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-
-	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/state"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -125,35 +122,6 @@ func (h *history) before(ref store.Ref) {
 	defer h.mu.Unlock()
 	if h.unexplained[ref] == "" {
 		h.unexplained[ref] = reasonBeforeInstall
-	}
-}
-
-// explainUnexplained records the work of a plugin that is missing from containers of its snapshot. It runs when the plugin's subscription is known.
-func (s *Supervisor) explainUnexplained(h *host, refs []plugin.Ref) {
-	if !h.subscribes(api.Event_CREATE_CONTAINER) {
-		return
-	}
-	for _, r := range refs {
-		ref := store.Ref(r)
-		if ref.IsPod() {
-			continue
-		}
-		reason := s.history.why(ref)
-		if reason == "" || s.hasWork(ref, h.name) {
-			continue
-		}
-		s.store.SetWork(ref, store.Work{Plugin: h.name, Reason: reason, At: time.Now(), Missed: true})
-		e, ok := s.store.Get(ref)
-		if !ok {
-			continue
-		}
-		h.met.fallback(actionIgnore, reason)
-		s.emit(Missed{
-			Plugin: h.name, Team: h.policy().Team, Namespace: e.Pod.GetNamespace(), Pod: e.Pod.GetName(), Container: e.Container.GetName(),
-			ContainerID: ref.Container, Reason: reason,
-		})
-		h.noteMissed(ref, e, reason)
-		s.history.decided(s, ref)
 	}
 }
 

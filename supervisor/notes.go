@@ -232,11 +232,11 @@ func (s *Supervisor) NoteLogLevel(level string, uid uint32) {
 }
 
 // noteMissed publishes that a container was found running without the plugin's work.
-func (h *host) noteMissed(ref store.Ref, e store.Entry, reason string) {
-	name := naming{namespace: e.Pod.GetNamespace(), pod: e.Pod.GetName(), container: e.Container.GetName()}
+func (h *host) noteMissed(ref store.Ref, n store.Names, reason string) {
 	h.sup.journal.Publish(journal.Decision{
-		Time: time.Now(), Kind: journal.KindMissed, Event: eventSynchronize, Object: object(ref, e.Pod, name), Plugin: h.name, Team: h.policy().Team, Match: journal.MatchSelected,
+		Time: time.Now(), Kind: journal.KindMissed, Event: eventSynchronize, Plugin: h.name, Team: h.policy().Team, Match: journal.MatchSelected,
 		Reason: reason, Action: journal.ActionIgnored,
+		Object: journal.Object{Namespace: n.Namespace, Pod: n.Pod, Container: n.Container, PodUID: n.PodUID, PodID: ref.Pod, ContainerID: ref.Container},
 	})
 }
 

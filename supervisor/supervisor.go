@@ -65,15 +65,16 @@ type Options struct {
 
 // Supervisor hosts the plugins of one configuration behind one registration. Use New, then Run once.
 type Supervisor struct {
-	opts     Options
-	launcher Launcher
-	metrics  *metrics
-	events   *emitter
-	store    *store.Store
-	merge    *merge.Engine
-	updates  *updater
-	history  *history
-	journal  *journal.Journal
+	opts      Options
+	launcher  Launcher
+	metrics   *metrics
+	events    *emitter
+	store     *store.Store
+	merge     *merge.Engine
+	updates   *updater
+	history   *history
+	explainer explainer
+	journal   *journal.Journal
 
 	explaining sync.Mutex // held while the audit is read
 	recorders  recorders

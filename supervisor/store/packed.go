@@ -79,13 +79,32 @@ func (b *body[T, M]) text(number protowire.Number, get func(M) string) string {
 
 // The numbers of the fields that are read without decoding the others, by NRI's api.proto.
 const (
-	podName, podNamespace = 2, 4
-	containerName         = 3
+	podName, podUID, podNamespace = 2, 3, 4
+	containerName                 = 3
 )
 
 func (p *pod) name() string       { return p.text(podName, (*api.PodSandbox).GetName) }
 func (p *pod) namespace() string  { return p.text(podNamespace, (*api.PodSandbox).GetNamespace) }
+func (p *pod) uid() string        { return p.text(podUID, (*api.PodSandbox).GetUid) }
 func (c *container) name() string { return c.text(containerName, (*api.Container).GetName) }
+
+// Names are what a pod and a container are called.
+type Names struct{ Namespace, Pod, PodUID, Container string }
+
+// Names returns what is known of the names, without decoding what is packed. False = unknown.
+func (s *Store) Names(ref Ref) (Names, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, c := s.findLocked(ref)
+	if p == nil || c == nil && !ref.IsPod() {
+		return Names{}, false
+	}
+	n := Names{Namespace: p.namespace(), Pod: p.name(), PodUID: p.uid()}
+	if c != nil {
+		n.Container = c.name()
+	}
+	return n, true
+}
 
 // parcel is a record of the store, as far as packing it goes. All but a message itself is under the store's lock.
 type parcel interface {
