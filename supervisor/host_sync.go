@@ -89,6 +89,7 @@ func (h *host) synchronize(e plugin.Synchronize) {
 		spec = h.spec
 	}
 	h.work.Go(func() {
+		defer h.sup.telling.begin(r.ended)()
 		begin := time.Now()
 		mask := api.EventMask(h.mask.Load())
 		if e.Configure {

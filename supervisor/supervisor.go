@@ -74,6 +74,7 @@ type Supervisor struct {
 	updates   *updater
 	history   *history
 	explainer explainer
+	telling   telling
 	journal   *journal.Journal
 
 	explaining sync.Mutex // held while the audit is read
@@ -123,7 +124,7 @@ func New(o Options) *Supervisor {
 		o.Computing = func() func() { return func() {} }
 	}
 	s := &Supervisor{
-		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(),
+		opts: o, launcher: o.Launcher, store: store.New(), merge: merge.NewEngine(), telling: newTelling(),
 		started: time.Now(), journal: journal.New(0), turned: make(chan struct{}),
 	}
 	if o.Audit != nil {
