@@ -18,8 +18,10 @@ const (
 	headBytes = 256
 	// readBytes is the size of one read of a pipe: half of a pipe's default capacity of 64 KiB, pipe(7).
 	readBytes = 32 << 10
-	// floodPause is how long a stream rests after a read that was full: who writes faster than 32 MB/s waits, and does not keep a processor from the events.
-	floodPause = time.Millisecond
+	// readRate and readBurst are how often a stream is read in a second, and at once. Who writes more often than that, or more than 32 MB/s, waits for floodPause each time, and does not keep a
+	// processor from the events: what came meanwhile is one read.
+	readRate, readBurst = 500, 100
+	floodPause          = time.Millisecond
 	// reportDropped is how long a stream may be silent before the lines that were dropped are reported without another line.
 	reportDropped = time.Second
 )
@@ -51,6 +53,7 @@ type output struct {
 func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool) {
 	d := drainer{o: o, stream: stream, first: first, limit: newLimiter(LineRate, LineBurst, time.Now())}
 	buf := make([]byte, readBytes)
+	pace := newLimiter(readRate, readBurst, time.Now())
 	pipe, timed := r.(interface{ SetReadDeadline(t time.Time) error })
 	for {
 		waiting := timed && d.dropped > 0 && pipe.SetReadDeadline(time.Now().Add(reportDropped)) == nil
@@ -68,7 +71,7 @@ func (o *output) drain(stream Stream, r io.Reader, first func(line []byte) bool)
 		case err != nil:
 			d.end()
 			return
-		case n == len(buf):
+		case !pace.allow(time.Now()):
 			<-time.After(floodPause)
 		}
 	}
@@ -327,6 +330,16 @@ type limiter struct {
 
 func newLimiter(rate, burst float64, now time.Time) limiter {
 	return limiter{rate: rate, burst: burst, tokens: burst, last: now}
+}
+
+// take takes n, which may be more than there is, and returns how long to wait until it is there.
+func (l *limiter) take(n float64, now time.Time) time.Duration {
+	l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.last).Seconds()) - n
+	l.last = now
+	if l.tokens >= 0 {
+		return 0
+	}
+	return max(time.Duration(-l.tokens/l.rate*float64(time.Second)), floodPause)
 }
 
 func (l *limiter) allow(now time.Time) bool {

@@ -19,8 +19,11 @@ import (
 const largestFrame = messageHead + ttrpcMaxMessage
 
 // frameRate and frameBurst are how many frames a second, and at once, are read from a plugin. A reply is one or two; the rest of what floods us waits in the plugin's socket, and so does not keep
-// a processor from the events.
-const frameRate, frameBurst = 5000, 4096
+// a processor from the events. Of requests of the plugin, which are decoded at once, each requestUnit bytes count as a frame: 640 KB/s, and 512 KiB at once, where a thousand updates are some 200 KB.
+const frameRate, frameBurst, requestUnit = 5000, 4096, 128
+
+// restLeast is how often a stream that rests looks whether it is over.
+const restLeast = 50 * time.Millisecond
 
 // tap is the connection as NRI's multiplexer reads it: it takes the plugin's replies out and hands them to their calls, on the multiplexer's own reading goroutine, and passes the rest on. A
 // reply so changes goroutines once.
@@ -62,14 +65,19 @@ func (t *tap) Read(p []byte) (int, error) {
 		if _, err := io.ReadFull(t.in, t.head[:]); err != nil {
 			return 0, err
 		}
-		for !t.pace.allow(time.Now()) {
-			<-time.After(floodPause)
-		}
 		id, length := bigendian.BigEndian.Uint32(t.head[:]), int(bigendian.BigEndian.Uint32(t.head[4:]))
 		if length > largestFrame {
 			return 0, fmt.Errorf("a frame of %d bytes, the limit is %d: %w", length, largestFrame, ttrpc.ErrProtocol)
 		}
-		if multiplex.ConnID(id) != multiplex.PluginServiceConn {
+		reply := multiplex.ConnID(id) == multiplex.PluginServiceConn
+		cost := 1
+		if !reply {
+			cost += length / requestUnit
+		}
+		for wait := t.pace.take(float64(cost), time.Now()); wait > 0 && !t.over.Load(); wait = t.pace.take(0, time.Now()) {
+			<-time.After(min(wait, restLeast))
+		}
+		if !reply {
 			t.given, t.left = 0, length
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/containerd/nri/pkg/net/multiplex"
 )
@@ -22,6 +24,7 @@ func FuzzFrames(f *testing.F) {
 		}
 		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(sent)}))
 		in.calls = newCaller(nil, nil)
+		in.pace = newLimiter(1<<40, 1<<40, time.Now()) // the time is not what is looked at
 		got, err := []byte(nil), error(nil)
 		for p := make([]byte, size); err == nil; {
 			var n int
@@ -56,4 +59,21 @@ func passedOn(sent []byte) (out []byte) {
 		sent = sent[end:]
 	}
 	return out
+}
+
+func TestRequestsOfAPluginArePaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = frameBurst * requestUnit // twice what comes at once
+		frame := bigendian.BigEndian.AppendUint32(bigendian.BigEndian.AppendUint32(nil, uint32(multiplex.RuntimeServiceConn)), n)
+		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(bytes.Repeat(append(frame, make([]byte, n)...), 2))}))
+		in.calls = newCaller(nil, nil)
+		begin := time.Now()
+		if got, err := io.Copy(io.Discard, in); err != nil || got != 2*(n+frameHeader) {
+			t.Errorf("%d bytes, %v", got, err)
+		}
+		if took := time.Since(begin); took < time.Second/2 || took > 2*time.Second {
+			t.Errorf("two requests of %d bytes took %s", n, took)
+		}
+	})
 }

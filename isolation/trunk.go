@@ -21,10 +21,18 @@ var errBacklog = errors.New("more than is taken was sent")
 type trunk struct {
 	net.Conn
 	backlog *atomic.Int64
+	over    *atomic.Bool // it was closed here
 	out     *sender
 }
 
-func newTrunk(c net.Conn) trunk { return trunk{Conn: c, backlog: new(atomic.Int64), out: newSender(c)} }
+func newTrunk(c net.Conn) trunk {
+	return trunk{Conn: c, backlog: new(atomic.Int64), over: new(atomic.Bool), out: newSender(c)}
+}
+
+func (t trunk) Close() error {
+	t.over.Store(true)
+	return t.Conn.Close()
+}
 
 func (t trunk) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
