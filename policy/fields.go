@@ -143,6 +143,12 @@ func FieldsOf(adj *api.ContainerAdjustment) []FieldKey {
 	return sortFields(out)
 }
 
+// EachField calls yield for everything that the adjustment sets, as FieldsOf lists it, but in no particular order and without a list. Nil sets nothing.
+func EachField(adj *api.ContainerAdjustment, yield func(FieldKey)) { eachField(adj, yield) }
+
+// SortFields puts fields into the order of FieldsOf, and returns them.
+func SortFields(keys []FieldKey) []FieldKey { return sortFields(keys) }
+
 // FieldsOfUpdate lists everything that the update sets, in NRI's order of fields, then by key. Nil sets nothing.
 func FieldsOfUpdate(u *api.ContainerUpdate) []FieldKey {
 	var out []FieldKey

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
-	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
@@ -246,7 +245,7 @@ func (v *visit) create(ctx context.Context, parts []*part, members []merge.Membe
 			v.owners = res.Owners
 			for _, p := range parts {
 				if rpl, ok := p.result.reply.(*api.CreateContainerResponse); ok && p.err == nil {
-					p.h.met.adjusted(policy.FieldsOf(rpl.GetAdjust()))
+					p.h.met.adjusted(rpl.GetAdjust())
 				}
 			}
 			return res.Reply, nil

@@ -68,7 +68,7 @@ func everything(s *Supervisor, h *host) (calls int) {
 		h.met.exited(r)
 	}
 	for _, f := range fieldNames() {
-		h.met.adjusted([]policy.FieldKey{{Field: policy.Field(f)}})
+		h.met.adjustedField(policy.Field(f))
 		h.met.denied([]policy.Denial{{Field: policy.Field(f)}})
 		h.met.conflict("other-plugin", "t", f)
 	}

@@ -208,10 +208,12 @@ func (p *pluginMetrics) phase(now plugin.Phase) {
 	p.do(func() { p.all.setState(p.name, now.String()) })
 }
 
-func (p *pluginMetrics) adjusted(fields []policy.FieldKey) {
-	for _, f := range fields {
-		p.count(p.adjustments, combination{string(f.Field)}, other())
-	}
+func (p *pluginMetrics) adjusted(a *api.ContainerAdjustment) {
+	policy.EachField(a, func(k policy.FieldKey) { p.adjustedField(k.Field) })
+}
+
+func (p *pluginMetrics) adjustedField(f policy.Field) {
+	p.count(p.adjustments, combination{string(f)}, other())
 }
 
 func (p *pluginMetrics) denied(denials []policy.Denial) {

@@ -28,17 +28,17 @@ type setReply struct {
 
 // add notes what an accepted reply sets and removes.
 func (s *setFields) add(place int, plugin string, a *api.ContainerAdjustment) {
-	keys := policy.FieldsOf(a)
-	if len(keys) == 0 {
-		return
-	}
-	r := setReply{place: place, plugin: plugin, set: make(map[policy.FieldKey]string, len(keys)), removed: map[policy.FieldKey]bool{}}
-	for _, k := range keys {
+	r := setReply{place: place, plugin: plugin, set: map[policy.FieldKey]string{}, removed: map[policy.FieldKey]bool{}}
+	policy.EachField(a, func(k policy.FieldKey) {
 		if k.Removal {
 			r.removed[k] = true
 		} else {
-			r.set[meant(k)] = k.Key
+			m := meant(k)
+			r.set[m] = max(r.set[m], k.Key) // of two spellings of one path the same one each time
 		}
+	})
+	if len(r.set)+len(r.removed) == 0 {
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,16 +69,19 @@ const maxOverrides = 64
 // removedBy lists what the reply of the plugin at place removes, or lays something over by another spelling of its path, although a plugin before it set it. What it sets by the same
 // spelling is a conflict, which the merge finds.
 func (s *setFields) removedBy(place int, a *api.ContainerAdjustment) []policy.Denial {
+	var candidates []policy.FieldKey // few, as a rule
+	policy.EachField(a, func(k policy.FieldKey) {
+		if k.Removal || isPath(k) {
+			candidates = append(candidates, k)
+		}
+	})
 	var out []policy.Denial
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.replies) == 0 {
 		return nil
 	}
-	for _, k := range policy.FieldsOf(a) {
-		if !k.Removal && !isPath(k) {
-			continue
-		}
+	for _, k := range policy.SortFields(candidates) {
 		if owner, as := s.ownerLocked(place, k); owner != "" && (k.Removal || as != k.Key) {
 			out = append(out, policy.Denial{Field: k.Field, Key: k.Key, Rule: policy.RuleOverride, Detail: "set by " + owner})
 			if len(out) == maxOverrides {
