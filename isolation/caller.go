@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 )
 
 // What ttrpc's PROTOCOL.md says of messages, and the fields of the Request in its request.proto.
@@ -197,7 +199,8 @@ func (c *caller) forget(stream uint32) {
 
 // appendRequest appends the message of a request, with its header.
 func appendRequest(ctx context.Context, b []byte, stream uint32, method string, req proto.Message) ([]byte, error) {
-	size := proto.Size(req)
+	payload := wire.PayloadOf(ctx)
+	size := payload.Size(req)
 	b = append(b, make([]byte, messageHead)...)
 	b = protowire.AppendString(protowire.AppendTag(b, fieldService, protowire.BytesType), pluginService)
 	b = protowire.AppendString(protowire.AppendTag(b, fieldMethod, protowire.BytesType), method)
@@ -205,7 +208,7 @@ func appendRequest(ctx context.Context, b []byte, stream uint32, method string, 
 		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPayload, protowire.BytesType), uint64(size))
 		begin := len(b)
 		var err error
-		if b, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(b, req); err != nil {
+		if b, err = payload.Append(b, req); err != nil {
 			return b, fmt.Errorf("encode %s: %w", method, err)
 		}
 		if len(b)-begin != size {

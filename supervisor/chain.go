@@ -105,11 +105,12 @@ func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandb
 
 // relay gives the event to one plugin after the other. The first failure that its policy makes count ends it.
 func (v *visit) relay(ctx context.Context, sel []selected, invoke func(context.Context, api.PluginService) (any, error)) error {
+	var share wire.Payload
 	for i, s := range sel {
 		if !s.h.subscribes(v.event) {
 			continue
 		}
-		d := delivery{event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent, quiet: slices.Contains(v.quiet, s.h)}
+		d := delivery{share: &share, event: v.event, ref: v.ref, podKey: v.key, name: v.name, invoke: invoke, judge: s.h.judgeEvent, quiet: slices.Contains(v.quiet, s.h)}
 		if !s.h.policy().Blocking(v.event) {
 			switch {
 			case s.matchErr:

@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/merge"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
@@ -82,12 +83,13 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 		v.changes(parts, false)
 		v.publish(others)
 	}()
-	call := func(ctx context.Context, i int, req *api.StopContainerRequest) *api.StopContainerResponse {
+	req, share := &api.StopContainerRequest{Pod: o.Pod, Container: o.Container}, &wire.Payload{} // no reply changes what the next plugin gets
+	call := func(ctx context.Context, i int, _ *api.StopContainerRequest) *api.StopContainerResponse {
 		p := parts[i]
 		if !p.asked {
 			p.asked = true
 			p.result = v.ask(ctx, p.selected, delivery{
-				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v),
+				event: v.event, ref: v.ref, podKey: v.key, name: v.name, judge: p.h.judgeStop(v), share: share,
 				invoke: func(c context.Context, s api.PluginService) (any, error) { return s.StopContainer(c, req) },
 			}, len(parts)-i-1)
 			v.leaves(p.h, p.result)
@@ -97,7 +99,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 		return proto.CloneOf(rpl)
 	}
 	for {
-		res, err := v.sup.merge.StopContainer(ctx, members, &api.StopContainerRequest{Pod: o.Pod, Container: o.Container}, call)
+		res, err := v.sup.merge.StopContainer(ctx, members, req, call)
 		if err != nil {
 			v.sup.emit(Defect{Where: "merge of StopContainer", What: err.Error()})
 			return nil, nil

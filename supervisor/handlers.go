@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -110,37 +111,37 @@ func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs [
 
 // RunPodSandbox relays the event.
 func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.session.pod(ctx, api.Event_RUN_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		return p.RunPodSandbox(c, &api.RunPodSandboxRequest{Pod: pod})
-	})
+	return h.session.pod(ctx, api.Event_RUN_POD_SANDBOX, pod, toPods(func(pod *api.PodSandbox) *api.RunPodSandboxRequest {
+		return &api.RunPodSandboxRequest{Pod: pod}
+	}, api.PluginService.RunPodSandbox))
 }
 
 // UpdatePodSandbox relays the event.
 func (h *handlers) UpdatePodSandbox(ctx context.Context, pod *api.PodSandbox, overhead, resources *api.LinuxResources) error {
-	return h.session.pod(ctx, api.Event_UPDATE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		return p.UpdatePodSandbox(c, &api.UpdatePodSandboxRequest{Pod: pod, OverheadLinuxResources: overhead, LinuxResources: resources})
-	})
+	return h.session.pod(ctx, api.Event_UPDATE_POD_SANDBOX, pod, toPods(func(pod *api.PodSandbox) *api.UpdatePodSandboxRequest {
+		return &api.UpdatePodSandboxRequest{Pod: pod, OverheadLinuxResources: overhead, LinuxResources: resources}
+	}, api.PluginService.UpdatePodSandbox))
 }
 
 // PostUpdatePodSandbox relays the event.
 func (h *handlers) PostUpdatePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.session.pod(ctx, api.Event_POST_UPDATE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		return p.PostUpdatePodSandbox(c, &api.PostUpdatePodSandboxRequest{Pod: pod})
-	})
+	return h.session.pod(ctx, api.Event_POST_UPDATE_POD_SANDBOX, pod, toPods(func(pod *api.PodSandbox) *api.PostUpdatePodSandboxRequest {
+		return &api.PostUpdatePodSandboxRequest{Pod: pod}
+	}, api.PluginService.PostUpdatePodSandbox))
 }
 
 // StopPodSandbox relays the event.
 func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.session.pod(ctx, api.Event_STOP_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		return p.StopPodSandbox(c, &api.StopPodSandboxRequest{Pod: pod})
-	})
+	return h.session.pod(ctx, api.Event_STOP_POD_SANDBOX, pod, toPods(func(pod *api.PodSandbox) *api.StopPodSandboxRequest {
+		return &api.StopPodSandboxRequest{Pod: pod}
+	}, api.PluginService.StopPodSandbox))
 }
 
 // RemovePodSandbox relays the event.
 func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	return h.session.pod(ctx, api.Event_REMOVE_POD_SANDBOX, pod, func(c context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		return p.RemovePodSandbox(c, &api.RemovePodSandboxRequest{Pod: pod})
-	})
+	return h.session.pod(ctx, api.Event_REMOVE_POD_SANDBOX, pod, toPods(func(pod *api.PodSandbox) *api.RemovePodSandboxRequest {
+		return &api.RemovePodSandboxRequest{Pod: pod}
+	}, api.PluginService.RemovePodSandbox))
 }
 
 // CreateContainer relays the request.
@@ -150,23 +151,23 @@ func (h *handlers) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 
 // PostCreateContainer relays the event.
 func (h *handlers) PostCreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.session.container(ctx, api.Event_POST_CREATE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
-		return p.PostCreateContainer(c, &api.PostCreateContainerRequest{Pod: pod, Container: ctr})
-	})
+	return h.session.container(ctx, api.Event_POST_CREATE_CONTAINER, pod, ctr, toContainers(func(pod *api.PodSandbox, ctr *api.Container) *api.PostCreateContainerRequest {
+		return &api.PostCreateContainerRequest{Pod: pod, Container: ctr}
+	}, api.PluginService.PostCreateContainer))
 }
 
 // StartContainer relays the event.
 func (h *handlers) StartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.session.container(ctx, api.Event_START_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
-		return p.StartContainer(c, &api.StartContainerRequest{Pod: pod, Container: ctr})
-	})
+	return h.session.container(ctx, api.Event_START_CONTAINER, pod, ctr, toContainers(func(pod *api.PodSandbox, ctr *api.Container) *api.StartContainerRequest {
+		return &api.StartContainerRequest{Pod: pod, Container: ctr}
+	}, api.PluginService.StartContainer))
 }
 
 // PostStartContainer relays the event.
 func (h *handlers) PostStartContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.session.container(ctx, api.Event_POST_START_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
-		return p.PostStartContainer(c, &api.PostStartContainerRequest{Pod: pod, Container: ctr})
-	})
+	return h.session.container(ctx, api.Event_POST_START_CONTAINER, pod, ctr, toContainers(func(pod *api.PodSandbox, ctr *api.Container) *api.PostStartContainerRequest {
+		return &api.PostStartContainerRequest{Pod: pod, Container: ctr}
+	}, api.PluginService.PostStartContainer))
 }
 
 // UpdateContainer relays the request.
@@ -176,9 +177,9 @@ func (h *handlers) UpdateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 
 // PostUpdateContainer relays the event.
 func (h *handlers) PostUpdateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.session.container(ctx, api.Event_POST_UPDATE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
-		return p.PostUpdateContainer(c, &api.PostUpdateContainerRequest{Pod: pod, Container: ctr})
-	})
+	return h.session.container(ctx, api.Event_POST_UPDATE_CONTAINER, pod, ctr, toContainers(func(pod *api.PodSandbox, ctr *api.Container) *api.PostUpdateContainerRequest {
+		return &api.PostUpdateContainerRequest{Pod: pod, Container: ctr}
+	}, api.PluginService.PostUpdateContainer))
 }
 
 // StopContainer relays the request.
@@ -188,12 +189,32 @@ func (h *handlers) StopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 
 // RemoveContainer relays the event.
 func (h *handlers) RemoveContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	return h.session.container(ctx, api.Event_REMOVE_CONTAINER, pod, ctr, func(c context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
-		return p.RemoveContainer(c, &api.RemoveContainerRequest{Pod: pod, Container: ctr})
-	})
+	return h.session.container(ctx, api.Event_REMOVE_CONTAINER, pod, ctr, toContainers(func(pod *api.PodSandbox, ctr *api.Container) *api.RemoveContainerRequest {
+		return &api.RemoveContainerRequest{Pod: pod, Container: ctr}
+	}, api.PluginService.RemoveContainer))
 }
 
 type (
 	podInvoke func(context.Context, api.PluginService, *api.PodSandbox) (any, error)
 	ctrInvoke func(context.Context, api.PluginService, *api.PodSandbox, *api.Container) (any, error)
 )
+
+// toPods sends each plugin the same request, which is built when the first one gets it.
+func toPods[Req, Rpl any](build func(*api.PodSandbox) *Req, call func(api.PluginService, context.Context, *Req) (*Rpl, error)) podInvoke {
+	var once sync.Once
+	var req *Req
+	return func(ctx context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		once.Do(func() { req = build(pod) })
+		return call(p, ctx, req)
+	}
+}
+
+// toContainers is toPods for events of containers.
+func toContainers[Req, Rpl any](build func(*api.PodSandbox, *api.Container) *Req, call func(api.PluginService, context.Context, *Req) (*Rpl, error)) ctrInvoke {
+	var once sync.Once
+	var req *Req
+	return func(ctx context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
+		once.Do(func() { req = build(pod, ctr) })
+		return call(p, ctx, req)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
@@ -113,6 +114,7 @@ type call struct {
 	given    atomic.Bool // the same, for the worker: what comes now is late
 	quiet    bool
 	traced   func(TracedResult) // as in delivery
+	share    *wire.Payload      // likewise
 }
 
 // verdict is what a reply came to.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
@@ -86,6 +87,14 @@ func (x *callContext) Err() error {
 	default:
 		return nil
 	}
+}
+
+// Value is the payload that the request shares.
+func (x *callContext) Value(key any) any {
+	if key == (wire.PayloadKey{}) {
+		return x.c.share
+	}
+	return nil
 }
 
 // Aside has the worker decode a large reply.

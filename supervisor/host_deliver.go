@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -19,6 +20,7 @@ type delivery struct {
 	name   naming
 	invoke func(ctx context.Context, p api.PluginService) (any, error)
 	judge  func(reply any, err error) verdict
+	share  *wire.Payload      // of a request that others get, too, as it is; nil: nobody does
 	quiet  bool               // missing work is recorded already
 	traced func(TracedResult) // told of what became of a notification; nil: nobody is
 }
@@ -29,7 +31,7 @@ func (h *host) newCall(d delivery, blocking bool) *call {
 			ID: plugin.CallID(h.nextID.Add(1)), Event: d.event, Ref: plugin.Ref(d.ref), PodKey: d.podKey, Blocking: blocking,
 			Timeout: h.policy().Timeout(d.event), Overdue: h.policy().OverdueAfter(d.event),
 		},
-		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet, traced: d.traced,
+		work: d.event.PrettyName() + "/" + d.name.container, invoke: d.invoke, judge: d.judge, name: d.name, quiet: d.quiet, traced: d.traced, share: d.share,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
+	"github.com/nri-supervisor/nri-supervisor/plugins/wire"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/store"
 )
@@ -136,7 +137,7 @@ func (h *host) send(e plugin.Send) {
 		return
 	}
 	r.jobs <- func() {
-		reply, err := c.invoke(r.inst.CallContext(context.Background(), c.sent.Add(c.limit)), r.inst.Plugin())
+		reply, err := c.invoke(r.inst.CallContext(wire.WithPayload(context.Background(), c.share), c.sent.Add(c.limit)), r.inst.Plugin())
 		h.returned(r, c, reply, err)
 	}
 }
