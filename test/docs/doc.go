@@ -7,7 +7,10 @@
 //   - sh is a script: it must succeed.
 //   - console has lines that begin with "$ ", which must succeed, each followed by what it prints: … stands for what varies, and on a line of its own for any number of lines.
 //     A command without output is only run.
-//   - any other is no command. A block must have a language, and commands must stand in such blocks.
+//   - any other is no command, and nothing in it may look like one. A block must have a language, and commands must stand in such blocks: a block that is only indented, is quoted, stands between ~~~
+//     or is HTML is refused.
+//
+// Commands in the text, `nri-supervisor …`, are read by the command line's own parser; that test is in cmd/nri-supervisor.
 //
 // What a reader does not see is in comments of HTML, which begin with "test:":
 //

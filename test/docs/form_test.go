@@ -47,7 +47,9 @@ func TestEveryBlockOfTheManualsIsRun(t *testing.T) {
 func TestAPageThatHidesACommandFromTheTestIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
-		"```\nmake\n```", "```bash\nmake\n```", "text:\n\n    $ make\n", "<!-- test: not run: needs a cluster -->", "<!-- test: interrupt -->", "<!-- test: end now -->", "<!-- test: skip -->", "<!-- test: setup -->", "<!-- test: background now -->",
+		"```\nmake\n```", "```bash\nmake\n```", "text:\n\n    $ make\n", "text:\n\n    make\n", "text:\n\n\tmake\n", "- item\n\n      make\n", "~~~sh\nmake\n~~~", "> ```sh\n> make\n> ```", "- ```sh\n  make\n  ```", "1. ~~~\n   make\n   ~~~",
+		"```text\n$ make\n```", "```text\nsudo make me\n```", "```text\nnri-supervisor status\n```", "```yaml\n$ make\n```", "<pre>\nmake\n</pre>", "see\n<PRE>make</PRE>", "<code>make</code>",
+		"<!-- test: not run: needs a cluster -->", "<!-- test: interrupt -->", "<!-- test: end now -->", "<!-- test: skip -->", "<!-- test: setup -->", "<!-- test: background now -->",
 	} {
 		if steps, wrong := parse(page); len(wrong) == 0 {
 			t.Errorf("%q is taken as %v", page, steps)

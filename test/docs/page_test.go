@@ -49,6 +49,7 @@ const comment = "<!-- test: "
 // parse returns the steps of a page, and an error for each thing that is wrong with its form.
 func parse(page string) (steps []step, wrong []error) {
 	lines := strings.Split(page, "\n")
+	m := margin{blank: true}
 	for i := 0; i < len(lines); i++ {
 		line, at := strings.TrimSpace(lines[i]), i+1
 		switch {
@@ -77,13 +78,18 @@ func parse(page string) (steps []step, wrong []error) {
 			switch {
 			case slices.Contains(languages(), language):
 				s.verb = verbOther
+				if err := hides(language, s.text); err != nil {
+					wrong = append(wrong, fmt.Errorf("line %d: %w", at, err))
+				}
 			case s.verb != verbScript && s.verb != verbConsole:
 				wrong = append(wrong, fmt.Errorf("line %d: the block has the language %q; commands have sh or console, others one of %v", at, language, languages()))
 				continue
 			}
 			steps = append(steps, s)
-		case strings.HasPrefix(lines[i], "    ") && (strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "nri-supervisor ")):
-			wrong = append(wrong, fmt.Errorf("line %d: a command in an indented block is not run: fence it with ```console", at))
+		default:
+			if err := evades(lines[i], m.add(lines[i])); err != nil {
+				wrong = append(wrong, fmt.Errorf("line %d: %w", at, err))
+			}
 		}
 	}
 	return steps, wrong
