@@ -115,6 +115,9 @@ func (c *Client) Bypass(ctx context.Context, d time.Duration) (BypassReply, erro
 	return out, err
 }
 
+// errNull is a reply that decodes and says nothing.
+var errNull = errors.New("null")
+
 // do sends one request and decodes the reply into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	return c.send(ctx, c.http, method, path, in, func(resp *http.Response) error {
@@ -126,7 +129,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 			return c.notOurs(err)
 		}
 		if string(bytes.TrimSpace(data)) == "null" { // which leaves out as it was
-			return c.notOurs(errors.New("null"))
+			return c.notOurs(errNull)
 		}
 		return nil
 	})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
 // changed is a supervisor that counts what it was made to do.
@@ -242,6 +243,9 @@ func TestNullIsNoAnswer(t *testing.T) {
 	c.http = &http.Client{Transport: saying("null\n")}
 	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "not an answer of nri-supervisor: null") {
 		t.Errorf("error %v", err)
+	}
+	if _, err := c.Decisions(t.Context(), journal.Filter{}); err == nil || !strings.Contains(err.Error(), "not an answer of nri-supervisor: null") {
+		t.Errorf("decisions: error %v", err)
 	}
 }
 

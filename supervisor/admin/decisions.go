@@ -226,11 +226,14 @@ func (c *Client) stream(ctx context.Context, client *http.Client, path string, e
 	return c.send(ctx, client, http.MethodGet, path, nil, func(resp *http.Response) error {
 		dec := json.NewDecoder(resp.Body)
 		for {
-			var d journal.Decision
+			var d *journal.Decision
 			if err := dec.Decode(&d); err != nil {
 				return c.ended(ctx, err)
 			}
-			if err := each(d); err != nil {
+			if d == nil {
+				return c.notOurs(errNull)
+			}
+			if err := each(*d); err != nil {
 				return err
 			}
 		}
