@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	nrinet "github.com/containerd/nri/pkg/net"
@@ -63,6 +64,11 @@ func socketPair() (net.Conn, *os.File, error) {
 
 // newNRIConn serves the runtime's side of conn, which it owns from then on.
 func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
+	return newPacedConn(conn, onUpdate, newLimiter(frameRate, frameBurst, time.Now()))
+}
+
+// newPacedConn is newNRIConn with a pace of the plugin's frames.
+func newPacedConn(conn net.Conn, onUpdate updateFunc, pace limiter) (*nriConn, error) {
 	c := &nriConn{
 		onUpdate:   onUpdate,
 		registered: make(chan struct{}),
@@ -76,7 +82,7 @@ func newNRIConn(conn net.Conn, onUpdate updateFunc) (*nriConn, error) {
 	c.server = server
 	below := newTrunk(wire.Quick(conn))
 	c.below = below
-	replies := newTap(below)
+	replies := newTap(below, pace)
 	c.mux = multiplex.Multiplex(replies, multiplex.WithBlockedRead())
 	defer c.mux.Unblock() // when all is in place, or the mux's reader would never end
 	pluginConn, err := c.mux.Open(multiplex.PluginServiceConn)

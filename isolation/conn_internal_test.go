@@ -22,7 +22,7 @@ func connected(t *testing.T, onUpdate updateFunc) (*nriConn, api.RuntimeService)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newNRIConn(local, onUpdate)
+	c, err := newPacedConn(local, onUpdate, unpaced())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestAPluginThatSendsMoreThanIsTakenIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newNRIConn(local, nil)
+	c, err := newPacedConn(local, nil, unpaced())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,9 @@ type tap struct {
 	reply assembler
 }
 
-func newTap(below trunk) *tap {
+func newTap(below trunk, pace limiter) *tap {
 	return &tap{
-		trunk: below, in: bufio.NewReaderSize(below, readAhead), out: wire.NewFrameWriter(below), pace: newLimiter(frameRate, frameBurst, time.Now()), given: frameHeader,
+		trunk: below, in: bufio.NewReaderSize(below, readAhead), out: wire.NewFrameWriter(below), pace: pace, given: frameHeader,
 	}
 }
 

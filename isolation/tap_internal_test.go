@@ -22,9 +22,8 @@ func FuzzFrames(f *testing.F) {
 		if size < 1 || size > 1<<16 {
 			return
 		}
-		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(sent)}))
+		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(sent)}), unpaced())
 		in.calls = newCaller(nil, nil)
-		in.pace = newLimiter(1<<40, 1<<40, time.Now()) // the time is not what is looked at
 		got, err := []byte(nil), error(nil)
 		for p := make([]byte, size); err == nil; {
 			var n int
@@ -36,6 +35,9 @@ func FuzzFrames(f *testing.F) {
 		}
 	})
 }
+
+// unpaced is for tests that do not look at the time.
+func unpaced() limiter { return newLimiter(1<<40, 1<<40, time.Now()) }
 
 // sentBefore is a connection of which only what came is of interest.
 type sentBefore struct {
@@ -66,7 +68,7 @@ func TestRequestsOfAPluginArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = frameBurst * requestUnit // twice what comes at once
 		frame := bigendian.BigEndian.AppendUint32(bigendian.BigEndian.AppendUint32(nil, uint32(multiplex.RuntimeServiceConn)), n)
-		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(bytes.Repeat(append(frame, make([]byte, n)...), 2))}))
+		in := newTap(newTrunk(sentBefore{Reader: bytes.NewReader(bytes.Repeat(append(frame, make([]byte, n)...), 2))}), newLimiter(frameRate, frameBurst, time.Now()))
 		in.calls = newCaller(nil, nil)
 		begin := time.Now()
 		if got, err := io.Copy(io.Discard, in); err != nil || got != 2*(n+frameHeader) {
