@@ -84,6 +84,8 @@ type Confinement struct {
 	// ReadOnly and ReadWrite are paths that it can use although a rule above says otherwise. They must exist. What the host mounts later is seen
 	// below them only, if any of Hide, PrivateTmp, Protect and NoDevices is set.
 	ReadOnly, ReadWrite []string
+	// Written are the paths that other incarnations can use by their ReadWrite lists: links in there are not trusted.
+	Written []string
 
 	// TrustFile refuses an executable, and an interpreter of a script, if others than root and the supervisor's user can change what its path leads to.
 	TrustFile bool
@@ -101,7 +103,7 @@ func (c *Confinement) check(h *Host) error {
 	if err := c.checkRLimits(); err != nil {
 		return err
 	}
-	for _, path := range slices.Concat(c.Hide, c.PrivateTmp, c.Protect, c.ReadOnly, c.ReadWrite) {
+	for _, path := range slices.Concat(c.Hide, c.PrivateTmp, c.Protect, c.ReadOnly, c.ReadWrite, c.Written) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 			return fmt.Errorf("check path %q: not a clean absolute path", path)
 		}
@@ -126,7 +128,7 @@ func (c *Confinement) check(h *Host) error {
 // staged tells whether the process is executed by the stage: whether there is anything to apply.
 func (c *Confinement) staged() bool {
 	rest := *c
-	rest.Optional, rest.TrustFile, rest.Setuid = nil, false, false
+	rest.Optional, rest.Written, rest.TrustFile, rest.Setuid = nil, nil, false, false
 	return !reflect.ValueOf(rest).IsZero()
 }
 

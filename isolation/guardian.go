@@ -231,14 +231,14 @@ func waitFor(cmd *exec.Cmd) error {
 	return err
 }
 
-// stopped tells whether a process stands still because of a signal, proc_pid_stat(5).
+// stopped tells whether a process stands still because of a signal, or of who traces it, proc_pid_stat(5).
 func stopped(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false // it has ended
 	}
 	_, state, _ := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
-	return bytes.HasPrefix(state, []byte("T"))
+	return bytes.HasPrefix(state, []byte("T")) || bytes.HasPrefix(state, []byte("t"))
 }
 
 func (g *guardian) closePipe() {

@@ -34,28 +34,33 @@ func ownOptions() map[string]string {
 
 // newOwnFiles makes an empty file system in memory, bounded and the user's, that is mounted nowhere: the stage mounts it in the plugin's
 // own mount namespace, the host never sees it, and it is gone with the last process and descriptor that has it.
-func newOwnFiles(u *User) (_ *os.File, err error) {
+func newOwnFiles(u *User) (*os.File, error) {
 	options := ownOptions()
 	options["mode"] = "0700"
 	if u != nil {
 		options["uid"], options["gid"] = strconv.FormatUint(uint64(u.UID), 10), strconv.FormatUint(uint64(u.GID), 10)
 	}
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make a file system in memory: %w", err)
-	}
-	defer func() { err = errors.Join(err, unix.Close(fs)) }()
-	for name, value := range options {
-		if err := unix.FsconfigSetString(fs, name, value); err != nil {
-			return nil, fmt.Errorf("make a file system in memory: %s=%s: %w", name, value, err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return nil, fmt.Errorf("make a file system in memory: %w", err)
-	}
-	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	fd, err := newTmpfs(options, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return nil, fmt.Errorf("make a file system in memory: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "own files"), nil
+}
+
+// newTmpfs makes a file system in memory that is mounted nowhere yet.
+func newTmpfs(options map[string]string, attributes int) (fd int, err error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fs)) }()
+	for name, value := range options {
+		if err := unix.FsconfigSetString(fs, name, value); err != nil {
+			return -1, fmt.Errorf("%s=%s: %w", name, value, err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attributes)
 }

@@ -63,6 +63,13 @@ type order struct {
 	ConfineFiles       bool
 	Rules              []fileRule
 	Readable, Writable []string
+	// Written are the paths in which other plugins may write.
+	Written []string
+
+	// settled are the paths of Readable and Writable as openShown has found them.
+	settled map[string]string
+	// shared are those of Writable and Written, see findShared.
+	shared []string
 }
 
 // fileRule allows the use of a path.
@@ -172,7 +179,7 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 		NoNewPrivs: c.NoNewPrivs || c.Seccomp || c.Shield || c.ConfineFiles, Seccomp: c.Seccomp,
 		Shield: c.Shield && !granted.has(unix.CAP_SYS_ADMIN), NoNetwork: c.NoNetwork,
 		Mounts: c.mounts(), Hide: c.Hide, PrivateTmp: c.PrivateTmp, Protect: c.Protect,
-		ConfineFiles: c.ConfineFiles, Rules: c.rules(i.dir.path), Readable: c.ReadOnly, Writable: c.ReadWrite,
+		ConfineFiles: c.ConfineFiles, Rules: c.rules(i.dir.path), Readable: c.ReadOnly, Writable: c.ReadWrite, Written: c.Written,
 	}
 	if c.NoDevices {
 		o.Devices = slices.Concat(systemDevices(), c.ReadOnly, c.ReadWrite)

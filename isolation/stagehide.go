@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,37 +17,46 @@ type mask struct {
 	tmp  bool // a temporary directory, which the plugin may use
 }
 
-// masks are the paths to hide that exist, each resolved, wherever they are mounted, those above others first.
-func (o *order) masks(mounts []mounted) []mask {
+// masks are the paths to hide that exist, each resolved, wherever they are mounted, those above others first. A link in a folder that somebody may write to is none: what it leads
+// to is no runtime's own.
+func (o *order) masks(mounts []mounted) ([]mask, error) {
 	var out []mask
-	add := func(path string, tmp bool) {
-		target, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return // nothing is there
+	add := func(path string, tmp bool) error {
+		target, strange, err := o.settle(path)
+		if err != nil && !absent(err) {
+			return fmt.Errorf("hide %q: %w", path, err)
+		}
+		if err != nil || strange || slices.ContainsFunc(out, func(m mask) bool { return m.path == target }) {
+			return nil
+		}
+		if slices.ContainsFunc([]string{"/usr", "/etc", "/proc", "/sys", "/dev"}, func(system string) bool { return within(system, target) }) {
+			return fmt.Errorf("hide %q: that is %q, without which no plugin runs: write another path", path, target)
 		}
 		info, err := os.Lstat(target)
-		if err != nil || slices.ContainsFunc(out, func(m mask) bool { return m.path == target }) {
-			return
+		if err != nil {
+			return nil // it went away meanwhile
 		}
 		out = append(out, mask{path: target, dir: info.IsDir(), tmp: tmp})
+		return nil
 	}
+	var errs []error
 	for _, path := range o.PrivateTmp {
-		add(path, true)
+		errs = append(errs, add(path, true))
 	}
 	for _, path := range o.Hide {
-		add(path, false)
+		errs = append(errs, add(path, false))
 	}
 	for _, m := range slices.Clone(out) {
 		if !m.tmp {
 			same, parts := m.elsewhere(mounts)
 			for _, path := range slices.Concat(same, parts) {
-				add(path, false)
+				errs = append(errs, add(path, false))
 			}
 		}
 	}
 	out = append(out, o.rest(out)...)
 	slices.SortStableFunc(out, func(a, b mask) int { return len(a.path) - len(b.path) })
-	return out
+	return out, errors.Join(errs...)
 }
 
 // rest are the folders in the root that a plugin with confined files has no use of, unless it lists all: Landlock keeps it from their files, but not from
@@ -77,32 +85,43 @@ func (o *order) rest(masks []mask) []mask {
 	return out
 }
 
-// apply hides the path: an empty folder, or a file that is no socket.
-func (m mask) apply() error {
-	var err error
-	switch {
-	case m.tmp:
-		options := []string{"mode=1777"}
-		for name, value := range ownOptions() {
-			options = append(options, name+"="+value)
+// apply hides the path: an empty folder, or a file that is no socket. What is there is looked at only now, and by one descriptor: somebody may have put something else there since. If
+// shows is set, something is to be shown below it.
+func (m mask) apply(shows bool) error {
+	cover := func(place int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(place, &st); err != nil {
+			return err
 		}
-		mount := func() error {
-			return unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, strings.Join(options, ","))
-		}
-		if err = mount(); errors.Is(err, unix.ENOENT) { // below another one that is hidden by now
-			if err = os.MkdirAll(m.path, 0o711); err == nil { //nolint:gosec // the plugin may have another user
-				err = mount()
+		options, attributes := map[string]string{"mode": "0711", "size": "1m", "nr_inodes": "1k"}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV
+		var tree int
+		var err error
+		switch {
+		case m.tmp:
+			options = ownOptions()
+			options["mode"] = "1777"
+			tree, err = newTmpfs(options, attributes)
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			attributes |= unix.MOUNT_ATTR_NOEXEC
+			if !shows {
+				attributes |= unix.MOUNT_ATTR_RDONLY
 			}
+			tree, err = newTmpfs(options, attributes)
+		default:
+			tree, err = unix.OpenTree(unix.AT_FDCWD, "/dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		}
-	case m.dir:
-		err = unix.Mount("tmpfs", m.path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0711,size=1m,nr_inodes=1k")
-	default:
-		err = unix.Mount("/dev/null", m.path, "", unix.MS_BIND, "")
+		if err != nil {
+			return err
+		}
+		return errors.Join(attach(tree, place), unix.Close(tree))
 	}
-	if errors.Is(err, unix.ENOENT) {
-		return nil // below another one that is hidden by now
+	err := atPlace(m.path, cover)
+	if m.tmp && errors.Is(err, unix.ENOENT) { // below another one that is hidden by now
+		if err = makePlace(m.path, true); err == nil {
+			err = atPlace(m.path, cover)
+		}
 	}
-	if err != nil {
+	if err != nil && !absent(err) { // below another one that is hidden by now, or gone
 		return fmt.Errorf("hide %q: %w", m.path, err)
 	}
 	return nil
@@ -113,8 +132,10 @@ func (m mask) seal() error {
 	if m.tmp || !m.dir {
 		return nil
 	}
-	err := unix.MountSetattr(unix.AT_FDCWD, m.path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) { // below another one: nothing is there, or no mount
+	err := atPlace(m.path, func(place int) error {
+		return unix.MountSetattr(place, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	})
+	if err != nil && !absent(err) && !errors.Is(err, unix.EINVAL) { // below another one: nothing is there, or no mount
 		return fmt.Errorf("hide %q: %w", m.path, err)
 	}
 	return nil
@@ -130,7 +151,9 @@ func (o *order) detach(masks []mask, mounts []mounted) []mounted {
 			used = append(used, r.Path)
 		}
 		for i, path := range used {
-			if target, err := filepath.EvalSymlinks(path); err == nil {
+			if target, ok := o.settled[path]; ok {
+				used[i] = target
+			} else if target, strange, err := o.settle(path); err == nil && !strange {
 				used[i] = target
 			}
 		}
@@ -140,7 +163,7 @@ func (o *order) detach(masks []mask, mounts []mounted) []mounted {
 		hidden := slices.ContainsFunc(masks, func(m mask) bool { return m.dir && point != m.path && within(point, m.path) })
 		useless := o.ConfineFiles && !slices.ContainsFunc(used, func(path string) bool { return within(path, point) || within(point, path) })
 		if hidden || useless {
-			_ = unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // it may be gone with the one above it
+			_ = unmount(point) // it may be gone with the one above it
 		}
 		return hidden || useless
 	})

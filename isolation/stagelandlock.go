@@ -90,7 +90,7 @@ func (o *order) landlock() (missing string, err error) {
 	ruleset := os.NewFile(fd, "landlock")
 	defer func() { _ = ruleset.Close() }()
 	if attr.Handled_access_fs != 0 {
-		if err := addRules(int(fd), attr.Handled_access_fs, rules); err != nil {
+		if err := addRules(int(fd), attr.Handled_access_fs, rules, o.settled); err != nil {
 			return "", err
 		}
 	}
@@ -104,7 +104,7 @@ func (o *order) landlock() (missing string, err error) {
 const noScopes = "signals to other processes of the same user, and their abstract sockets, are not denied: the kernel's Landlock is older than that of Linux 6.12"
 
 // addRules allows what the rules list. What the system part of them lists need not exist.
-func addRules(ruleset int, all uint64, rules []fileRule) error {
+func addRules(ruleset int, all uint64, rules []fileRule, settled map[string]string) error {
 	allow := func(fd int, rights uint64) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
@@ -129,7 +129,12 @@ func addRules(ruleset int, all uint64, rules []fileRule) error {
 		if r.Write {
 			rights = all
 		}
-		fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		fd, err := -1, error(nil)
+		if target, ok := settled[r.Path]; ok { // it is shown there: nothing that leads elsewhere by now
+			fd, err = openPlace(target)
+		} else {
+			fd, err = unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		}
 		if err == nil {
 			err = errors.Join(allow(fd, rights), unix.Close(fd))
 		}

@@ -11,16 +11,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remount gives this thread a mount namespace of its own, in which files are hidden and protected as the order says. What the host mounts later
-// arrives below what the manifest lists and nowhere else: it would come with its devices and its sockets. The names of System V's and POSIX's
-// objects for communication are the plugin's own as well: they would survive it.
-func (o *order) remount() error {
+// newMounts gives this thread a mount namespace of its own, and sees whether this kernel has what is needed in there.
+func newMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
+	_, openat2 := unix.Openat2(-1, "", &unix.OpenHow{})
+	_, openTree := unix.OpenTree(-1, "", 0)
+	_, fsopen := unix.Fsopen("", 0)
+	for name, err := range map[string]error{
+		"openat2": openat2, "open_tree": openTree, "fsopen": fsopen, "move_mount": unix.MoveMount(-1, "", -1, "", 0), "mount_setattr": unix.MountSetattr(-1, "", 0, &unix.MountAttr{}),
+	} {
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("make a mount namespace: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// lacking tells whether an error of what comes first says that this host does not have it, or does not let us.
+func lacking(err error) bool {
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINVAL)
+}
+
+// remount arranges this thread's mount namespace, in which files are hidden and protected as the order says. What the host mounts later
+// arrives below what the manifest lists and nowhere else: it would come with its devices and its sockets. The names of System V's and POSIX's
+// objects for communication are the plugin's own as well: they would survive it.
+func (o *order) remount() error {
+	o.findShared()
 	own, err := filepath.EvalSymlinks(o.Dir)
 	if err != nil {
 		return fmt.Errorf("look at own directory: %w", pathCause(err))
@@ -37,8 +58,14 @@ func (o *order) remount() error {
 	if err != nil {
 		return err
 	}
-	masks := o.masks(mounts)
+	masks, err := o.masks(mounts)
+	if err != nil {
+		return err
+	}
 	frozen := o.levels(mounts, list, masks)
+	if err := o.checkShown(list, masks, frozen); err != nil {
+		return err
+	}
 	mounts = o.detach(masks, mounts)
 	if err := closeKernel(mounts); err != nil {
 		return err
@@ -63,13 +90,16 @@ func (o *order) remount() error {
 		}
 	}
 	// The working directory is still the one below the hidden folder: from there .. leads to what is hidden.
-	if err := os.Chdir(o.Dir); err != nil {
-		return fmt.Errorf("enter own directory: %w", pathCause(err))
+	if err := atPlace(own, enter); err != nil {
+		return fmt.Errorf("enter own directory: %w", err)
 	}
 	return nil
 }
 
-// protect makes paths read only and puts those of the lists into their places, the ones above before those below: the nearest decides.
+// enter makes a place the working directory.
+func enter(place int) error { return unix.Fchdir(place) }
+
+// protect makes paths read only, wherever they are mounted, and puts those of the lists into their places, the ones above before those below: the nearest decides.
 //
 // A folder above a protected or hidden path could be moved away, and another one made in its place, for the host as well: what is a place of a
 // mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself.
@@ -77,9 +107,21 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	var todo steps
 	var kept []string
 	for _, path := range o.Protect {
-		todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			kept = append(kept, target)
+		target, strange, err := o.settle(path)
+		if err != nil && !absent(err) {
+			return fmt.Errorf("protect %q: %w", path, err)
+		}
+		if err != nil || strange { // nothing is there, or what is no program's own
+			continue
+		}
+		same, parts := mask{path: target}.elsewhere(mounts)
+		for _, place := range append(slices.Concat(same, parts), target) {
+			// Where the whole system is mounted from below a protected folder, as from /sysroot, what plugins may write is a part of it.
+			if slices.Contains(kept, place) || place != target && within("/var/lib", place) {
+				continue
+			}
+			kept = append(kept, place)
+			todo = append(todo, step{place, func() error { return protectPath(place, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
 		}
 	}
 	protected := len(kept)
@@ -136,7 +178,8 @@ func (l steps) inDepth() error {
 func cover(masks []mask, below []shown, frozen []level) error {
 	var todo steps
 	for _, m := range masks {
-		todo = append(todo, step{m.path, m.apply})
+		shows := slices.ContainsFunc(below, func(s shown) bool { return within(s.path, m.path) }) || slices.ContainsFunc(masks, func(in mask) bool { return in.tmp && in.path != m.path && within(in.path, m.path) })
+		todo = append(todo, step{m.path, func() error { return m.apply(shows) }})
 	}
 	for _, s := range below {
 		todo = append(todo, step{s.path, s.place})
@@ -176,18 +219,25 @@ func foldersAbove(paths, others []string) map[string]bool {
 	return out
 }
 
-// bindOnItself makes a path a place of a mount, of itself with what is mounted below it, and changes the attributes of all that, if any are given.
-func bindOnItself(path string, change unix.MountAttr) error {
-	err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, "")
-	if err == nil && change != (unix.MountAttr{}) {
-		err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &change)
+// bindOnItself makes an open place a place of a mount, of itself with what is mounted below it, and changes the attributes of all that, if any are given.
+func bindOnItself(place int, change unix.MountAttr) error {
+	tree, err := unix.OpenTree(place, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return err
 	}
-	return err
+	if change != (unix.MountAttr{}) {
+		err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &change)
+	}
+	if err == nil {
+		err = attach(tree, place)
+	}
+	return errors.Join(err, unix.Close(tree))
 }
 
-// protectPath binds a path on itself. One that does not exist needs no protection.
+// protectPath binds a path on itself. One that does not exist, by now, needs no protection.
 func protectPath(path string, change unix.MountAttr) error {
-	if err := bindOnItself(path, change); err != nil && !errors.Is(err, unix.ENOENT) {
+	err := atPlace(path, func(place int) error { return bindOnItself(place, change) })
+	if err != nil && !absent(err) {
 		return fmt.Errorf("protect %q: %w", path, err)
 	}
 	return nil
@@ -210,7 +260,10 @@ func (o *order) closeDevices() error {
 		if !within(path, "/dev") { // the lists have other paths as well
 			continue
 		}
-		err := bindOnItself(path, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV})
+		target, err := filepath.EvalSymlinks(path)
+		if err == nil && within(target, "/dev") {
+			err = atPlace(target, func(place int) error { return bindOnItself(place, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV}) })
+		}
 		if err != nil && (!errors.Is(err, unix.ENOENT) || !slices.Contains(systemDevices(), path)) {
 			return fmt.Errorf("open device %q: %w", path, err)
 		}

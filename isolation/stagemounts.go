@@ -91,12 +91,14 @@ func closeKernel(mounts []mounted) error {
 		var err error
 		switch {
 		case m.kind == "mqueue":
-			err = unix.Unmount(m.point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+			err = unmount(m.point)
 		case slices.Contains(kernelFiles(), m.kind):
-			err = unix.MountSetattr(unix.AT_FDCWD, m.point, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+			err = inFolder(m.point, func(folder int, name string) error {
+				return unix.MountSetattr(folder, name, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+			})
 		}
 		// It may lie below what is taken out or hidden already.
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+		if err != nil && !absent(err) && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("protect %q: %w", m.point, err)
 		}
 	}

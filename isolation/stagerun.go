@@ -80,6 +80,20 @@ func (s *stageProcess) try(p Part, do func() error) error {
 	return s.reports.Encode(report{Reduced: fmt.Sprintf("%s: %v", p, err)})
 }
 
+// mount makes the mount namespace. Only that there can be none may be tolerated: what fails in it can be somebody's doing, and a plugin that starts with half of it is confined by less than
+// its profile without a need.
+func (s *stageProcess) mount() error {
+	err := newMounts()
+	switch {
+	case err == nil:
+		return s.remount()
+	case lacking(err):
+		return s.try(PartMounts, func() error { return err })
+	default:
+		return err
+	}
+}
+
 // carryOut does everything but the execution. The order is that of the privileges: what needs most of them comes first.
 func (s *stageProcess) carryOut() error {
 	for _, dir := range s.Join {
@@ -99,7 +113,7 @@ func (s *stageProcess) carryOut() error {
 		}
 	}
 	if s.Mounts {
-		if err := s.try(PartMounts, s.remount); err != nil {
+		if err := s.mount(); err != nil {
 			return err
 		}
 	}

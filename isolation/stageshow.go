@@ -3,7 +3,6 @@ package isolation
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,8 @@ type shown struct {
 	dir  bool
 	// writable is set for what can be written.
 	writable bool
+	// listed is what the manifest lists, written the same with the links that no plugin can change resolved; empty for the plugin's own.
+	listed, written string
 }
 
 // openShown opens what the manifest lists, as the host has it. own is the plugin's directory without links.
@@ -33,14 +34,31 @@ func (o *order) openShown(own string) (out []shown, err error) {
 		if err != nil {
 			return fmt.Errorf("show %q: %w", path, pathCause(err))
 		}
+		s := shown{path: target, writable: set&unix.MOUNT_ATTR_RDONLY == 0}
+		if path != o.Dir {
+			var strange bool
+			s.listed = path
+			switch s.written, strange, err = o.settle(path); {
+			case err != nil:
+				return fmt.Errorf("show %q: %w", path, err)
+			case strange && target == "/":
+				return s.leadsTo("/")
+			}
+			o.settled[path] = target
+		}
 		if target == "/" { // all that is not protected can be written anyway
 			return nil
 		}
-		fd, err := unix.OpenTree(unix.AT_FDCWD, target, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		place, err := openPlace(target) // there is no link on the way any more, or somebody puts one there just now
 		if err != nil {
 			return fmt.Errorf("show %q: %w", path, err)
 		}
-		s := shown{path: target, tree: os.NewFile(uintptr(fd), target), writable: set&unix.MOUNT_ATTR_RDONLY == 0}
+		fd, err := unix.OpenTree(place, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+		_ = unix.Close(place) // a place
+		if err != nil {
+			return fmt.Errorf("show %q: %w", path, err)
+		}
+		s.tree = os.NewFile(uintptr(fd), target)
 		out = append(out, s)
 		info, err := s.tree.Stat()
 		if err != nil {
@@ -58,6 +76,7 @@ func (o *order) openShown(own string) (out []shown, err error) {
 		}
 		return nil
 	}
+	o.settled = map[string]string{}
 	for _, path := range o.Readable {
 		if err := add(path, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return out, err
@@ -81,32 +100,50 @@ func closeShown(list []shown) {
 	}
 }
 
-// place puts the path into its place, which exists unless a folder above it is hidden.
-func (s shown) place() error {
-	if err := s.makePlace(); err != nil {
-		return fmt.Errorf("show %q: %w", s.path, err)
+// leadsTo is why a listed path is not shown.
+func (s shown) leadsTo(what string) error {
+	return fmt.Errorf("show %q: a link that others can change leads to %q, and so to %q, which the list does not name: list what is meant without links", s.listed, s.path, what)
+}
+
+// checkShown refuses a listed path that leads to, into or above what is hidden, frozen or protected, if only a link in a folder that somebody may write to does that.
+func (o *order) checkShown(list []shown, masks []mask, frozen []level) error {
+	var kept []string
+	for _, m := range masks {
+		kept = append(kept, m.path)
 	}
-	if err := unix.MoveMount(int(s.tree.Fd()), "", unix.AT_FDCWD, s.path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("show %q: %w", s.path, err)
+	for _, l := range frozen {
+		kept = append(kept, l.path)
+	}
+	for _, path := range slices.Concat(o.Protect, protectedPaths()) {
+		if target, strange, err := o.settle(path); err == nil && !strange {
+			kept = append(kept, target)
+		}
+	}
+	meets := func(a, b string) bool { return within(a, b) || within(b, a) }
+	for _, s := range list {
+		if s.listed == "" || s.written == s.path {
+			continue
+		}
+		for _, path := range kept {
+			if meets(s.path, path) && !meets(s.written, path) {
+				return s.leadsTo(path)
+			}
+		}
 	}
 	return nil
 }
 
-func (s shown) makePlace() error {
-	if _, err := os.Lstat(s.path); err == nil {
-		return nil
+// place puts the path into its place, which exists unless a folder above it is hidden.
+func (s shown) place() error {
+	put := func(place int) error { return attach(int(s.tree.Fd()), place) }
+	err := atPlace(s.path, put)
+	if errors.Is(err, unix.ENOENT) {
+		if err = makePlace(s.path, s.dir); err == nil {
+			err = atPlace(s.path, put)
+		}
 	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o711); err != nil { //nolint:gosec // the plugin may have another user
-		return pathCause(err)
-	}
-	var err error
-	if s.dir {
-		err = os.Mkdir(s.path, 0o711) //nolint:gosec // as above; what is mounted here has a mode of its own
-	} else {
-		err = os.WriteFile(s.path, nil, 0o600)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return pathCause(err)
+	if err != nil {
+		return fmt.Errorf("show %q: %w", s.path, err)
 	}
 	return nil
 }

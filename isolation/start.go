@@ -44,7 +44,7 @@ func Start(ctx context.Context, s Spec) (*Instance, error) {
 		err = dir.giveTo(who)
 	}
 	if err == nil && s.Host != nil && s.Confine.mounts() {
-		if err = dir.bound(who); s.Confine.optional(PartMounts) {
+		if err = dir.bound(who); s.Confine.optional(PartMounts) && lacking(err) {
 			err = nil // the stage cannot mount anything either, and says so
 		}
 	}

@@ -68,7 +68,7 @@ type Plugin struct {
 	Index string
 	// Spec is the manifest with defaults filled in. It is to be read only.
 	Spec PluginSpec
-	// ProfileWritten says that somebody chose sandbox.profile, in the manifest or in the defaults: all of it is applied, or the plugin
+	// ProfileWritten says that somebody chose sandbox.profile, in the manifest, in the defaults or by the minimum of the team: all of it is applied, or the plugin
 	// does not start.
 	ProfileWritten bool
 	// NeverRoot says that the minimum profile of the team is strict: an account of the manifest that turns out to be root, or in its group,

@@ -70,6 +70,7 @@ func (d *document) applyProfile(p *Plugin, least Profile, setting string) {
 		return
 	}
 	strict := least == ProfileStrict
+	p.ProfileWritten = true // by who wrote the minimum: no part of it is optional
 	p.NeverRoot = strict
 	for field, weaker := range map[string]bool{
 		"seccomp":            s.Seccomp == SeccompUnconfined,

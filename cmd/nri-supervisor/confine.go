@@ -16,6 +16,8 @@ type confinements struct {
 	hidden []string
 	// kept are the configuration, the audit, and the programs of all plugins: who can write to one of them decides what runs next, and how confined.
 	kept []string
+	// written are the paths that plugins can write by their lists.
+	written []string
 	// root says that the supervisor is root, as the service is.
 	root bool
 }
@@ -47,12 +49,17 @@ func (c *confinements) keep(path string) {
 
 // with is the same with what has to be kept from the others of some plugins: their programs, and the sockets at which they attach.
 func (c confinements) with(plugins ...*policy.Plugin) confinements {
-	c.hidden, c.kept = slices.Clone(c.hidden), slices.Clone(c.kept)
+	c.hidden, c.kept, c.written = slices.Clone(c.hidden), slices.Clone(c.kept), slices.Clone(c.written)
 	for _, p := range plugins {
 		if e := p.Spec.Exec; e != nil {
 			c.keep(e.Path)
 			if target, err := filepath.EvalSymlinks(e.Path); err == nil && target != filepath.Clean(e.Path) {
 				c.keep(filepath.Dir(e.Path)) // a link is replaced by who can write to its folder
+			}
+		}
+		for _, path := range p.Spec.Sandbox.ReadWritePaths {
+			if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.written, path) {
+				c.written = append(c.written, path)
 			}
 		}
 		if a := p.Spec.Attach; a != nil {
@@ -118,7 +125,7 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	if s.Profile == policy.ProfileNone {
 		return out, nil
 	}
-	out.ReadOnly, out.ReadWrite = s.ReadOnlyPaths, s.ReadWritePaths
+	out.ReadOnly, out.ReadWrite, out.Written = s.ReadOnlyPaths, s.ReadWritePaths, c.written
 	out.Seccomp = s.Seccomp != policy.SeccompUnconfined
 	out.Capabilities, out.Required = adjustCapabilities(out.Capabilities, s.Capabilities), s.Capabilities.Add
 	if !p.ProfileWritten {

@@ -77,6 +77,11 @@ func attempts() map[string]func(arg string) (string, error) {
 		"userspace": tryUserNamespace,
 		"abstract":  func(name string) (string, error) { return tryConnect("@" + name) },
 		"throttle":  tryThrottle,
+		"link": func(arg string) (string, error) {
+			target, link, _ := strings.Cut(arg, "@")
+			return "", os.Symlink(target, link)
+		},
+		"folder": func(dir string) (string, error) { return "", os.Mkdir(dir, 0o755) },
 		"move": func(name string) (string, error) {
 			return "", errors.Join(os.WriteFile(name, nil, 0o600), os.Mkdir(name+"-folder", 0o700), os.Rename(name, name+"-folder/"+name))
 		},
