@@ -85,7 +85,7 @@ func TestAPluginIsConfinedAnewWheneverSomethingOfItsConfinementChanges(t *testin
 	confine := newConfinements(&spec)
 	confine.root = true
 	// None of these depends on the manifest.
-	seen := map[string]bool{"Cgroup": true, "OOMScore": true}
+	seen := map[string]bool{"Cgroup": true, "OOMScore": true, "Written": true} // the last is what all manifests list
 	for _, profile := range []policy.Profile{policy.ProfileNone, policy.ProfileStandard, policy.ProfileStrict} {
 		for _, user := range []string{"", "0"} {
 			was := policy.Plugin{Name: "p", Team: "t", Spec: defaults, FileTrust: policy.TrustStrict}
