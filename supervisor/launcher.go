@@ -97,6 +97,8 @@ type Identity struct {
 	Version    string `json:"version,omitempty"`    // the plugin's own version, told by SDK plugins
 	NRIVersion string `json:"nriVersion,omitempty"` // of the NRI library that it was built with
 	SHA256     string `json:"sha256,omitempty"`     // of the executed file, lower-case hex
+	// Reduced is what this host could not apply of the profile; empty for a plugin that has all of it.
+	Reduced string `json:"reduced,omitempty"`
 	// Name and Index are what the plugin registered as, where its manifest says something else. The manifest's count.
 	Name  string `json:"name,omitempty"`
 	Index string `json:"index,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func (l *launcher) confinement(p *policy.Plugin) (isolation.Confinement, error) 
 // identify asks what was started. A plugin that does not say is not worse for it.
 func (l *launcher) identify(ctx context.Context, p *policy.Plugin, i *isolation.Instance) supervisor.Identity {
 	id := registered(p, i.Registration())
-	id.SHA256 = l.files.of(i.PID())
+	id.SHA256, id.Reduced = l.files.of(i.PID()), strings.Join(i.Reduced(), "; ")
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if d, err := i.Describe(ctx); err == nil {

@@ -156,6 +156,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 		f.line("version", id.Version)
 		f.line("nri", id.NRIVersion)
 		f.line("sha256", id.SHA256)
+		f.line("runs without", id.Reduced)
 	}
 	f.line("restarts", strconv.Itoa(p.Restarts))
 	f.line("missed", missedText(p))

@@ -41,9 +41,10 @@ func newSecurity() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "security [PLUGIN]",
 		Short: "Show what each plugin's process may still do, and what would lower it",
-		Long: `Security reads the configuration and the manifests, not the running service, and
-shows what each plugin's process may do on this node, with the line of its
-manifest that would lower it. docs/isolation.md explains the lines.`,
+		Long: `Security reads the configuration and the manifests, and shows what each plugin's
+process may do on this node, with the line of its manifest that would lower it.
+If the service runs, it is asked what this host could not apply for a plugin's
+process. docs/isolation.md explains the lines.`,
 		Example: `  nri-supervisor security
   nri-supervisor security gpu-env -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -65,6 +66,7 @@ manifest that would lower it. docs/isolation.md explains the lines.`,
 			if err != nil {
 				return err
 			}
+			tellReduced(cmd.Context(), cfg.Supervisor.Admin.Socket, list)
 			return out.show(cmd.OutOrStdout(), list, func(b *paper) { writeSecurity(b, list) })
 		},
 	}
