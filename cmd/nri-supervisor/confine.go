@@ -25,8 +25,10 @@ type confinements struct {
 func newConfinements(spec *policy.SupervisorSpec) confinements {
 	c := confinements{root: os.Geteuid() == 0, hidden: policy.RuntimeSockets()}
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
-		if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.hidden, path) {
-			c.hidden = append(c.hidden, path)
+		for _, path := range alsoResolved(path) {
+			if !slices.Contains(c.hidden, path) {
+				c.hidden = append(c.hidden, path)
+			}
 		}
 	}
 	c.keep(auditFolder(spec))
@@ -42,9 +44,22 @@ func confinementsOf(cfg *policy.Config, file string) confinements {
 
 // keep adds a path that no plugin may write to.
 func (c *confinements) keep(path string) {
-	if path = filepath.Clean(path); filepath.IsAbs(path) && path != "/" && !slices.Contains(c.kept, path) {
-		c.kept = append(c.kept, path)
+	for _, path := range alsoResolved(path) {
+		if path != "/" && !slices.Contains(c.kept, path) {
+			c.kept = append(c.kept, path)
+		}
 	}
+}
+
+// alsoResolved are a path of the configuration, if it is absolute, and what it leads to: of the links on the way, the isolation follows only those that no plugin can change.
+func alsoResolved(path string) []string {
+	if path = filepath.Clean(path); !filepath.IsAbs(path) {
+		return nil
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path && target != "/" {
+		return []string{path, target}
+	}
+	return []string{path}
 }
 
 // with is the same with what has to be kept from the others of some plugins: their programs, and the sockets at which they attach.
@@ -76,7 +91,7 @@ func protected(p *policy.Plugin) []string {
 	var out []string
 	for _, path := range p.ManifestDirs {
 		if path, err := filepath.Abs(path); err == nil && path != "/" {
-			out = append(out, path)
+			out = append(out, alsoResolved(path)...)
 		}
 	}
 	return out
