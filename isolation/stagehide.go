@@ -89,19 +89,18 @@ func (o *order) rest(masks []mask) []mask {
 // shows is set, something is to be shown below it.
 func (m mask) apply(shows bool) error {
 	cover := func(place int) error {
-		var st unix.Stat_t
-		if err := unix.Fstat(place, &st); err != nil {
+		kind, err := kindOf(place)
+		if err != nil {
 			return err
 		}
 		options, attributes := map[string]string{"mode": "0711", "size": "1m", "nr_inodes": "1k"}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV
 		var tree int
-		var err error
 		switch {
 		case m.tmp:
 			options = ownOptions()
 			options["mode"] = "1777"
 			tree, err = newTmpfs(options, attributes)
-		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		case kind == unix.S_IFDIR:
 			attributes |= unix.MOUNT_ATTR_NOEXEC
 			if !shows {
 				attributes |= unix.MOUNT_ATTR_RDONLY

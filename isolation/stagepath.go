@@ -122,15 +122,24 @@ func atPlace(path string, do func(place int) error) error {
 	if err != nil {
 		return err
 	}
-	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil {
-		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			err = unix.ELOOP
-		} else {
-			err = do(fd)
-		}
+	kind, err := kindOf(fd)
+	switch {
+	case err != nil:
+	case kind == unix.S_IFLNK:
+		err = unix.ELOOP
+	default:
+		err = do(fd)
 	}
 	return errors.Join(err, unix.Close(fd))
+}
+
+// kindOf is the type in the mode of what is open, as this kernel knows it: the server of a file system may not answer.
+func kindOf(fd int) (uint16, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
+		return 0, err
+	}
+	return st.Mode & unix.S_IFMT, nil
 }
 
 // inFolder does something with an entry of a folder that no link leads to. The entry is not looked at: it may be that of a server that does not answer.
