@@ -65,6 +65,9 @@ func TestATeamsMinimumProfileAndResourcesBoundEveryPluginWhateverItsManifest(t *
 			if sealed && p.Spec.Sandbox.Profile != policy.ProfileStrict || p.NeverRoot != sealed {
 				t.Errorf("the profile is %s, never root: %v", p.Spec.Sandbox.Profile, p.NeverRoot)
 			}
+			if ceiling := sealed || tt.team == "boxed"; p.ProfileWritten != ceiling {
+				t.Errorf("each part of the profile has to be there: %t", p.ProfileWritten)
+			}
 			if l := p.Spec.Resources.Limits; tt.team == "boxed" && (l.Memory.Value() > 128<<20 || l.PIDs.Value() != 64 || l.MemLock.Value() != 64<<10 || l.Stack.Value() != 8<<20) {
 				t.Errorf("the limits are %v, %v, %v and %v", l.Memory, l.PIDs, l.MemLock, l.Stack)
 			}
