@@ -30,10 +30,10 @@ func understood(words []string) error {
 	if !cmd.HasParent() && len(args) > 0 {
 		return fmt.Errorf("unknown command %q", args[0])
 	}
-	if len(args) == 0 || cmd.Args == nil {
+	if len(args) == 0 {
 		return nil
 	}
-	return cmd.Args(cmd, args)
+	return cmd.ValidateArgs(args)
 }
 
 func TestEachCommandInTheTextOfTheManualsIsUnderstood(t *testing.T) {
