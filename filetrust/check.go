@@ -88,6 +88,8 @@ type walk struct {
 	rest  []string
 	links int
 	weak  *Weakness // the latest
+	// followed are the links.
+	followed []string
 }
 
 func parts(path string) []string { return strings.Split(path, "/") }
@@ -119,6 +121,7 @@ func (w *walk) step() error {
 	if w.links++; w.links > maxLinks {
 		return &fs.PathError{Op: "resolve", Path: next, Err: unix.ELOOP}
 	}
+	w.followed = append(w.followed, next)
 	if filepath.IsAbs(target) {
 		w.real = "/"
 	}

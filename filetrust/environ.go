@@ -22,13 +22,8 @@ func codeVariables() map[string]string {
 // names the variable; it is a *Weakness if somebody else can change an entry, or make one that does not exist. A name without a slash is looked for in the
 // system's folders and is not looked at; a relative path would depend on where the program runs, and is refused.
 func CheckEnviron(env []string) error {
-	values := map[string]string{}
-	for _, kv := range env {
-		name, value, _ := strings.Cut(kv, "=")
-		values[name] = value
-	}
-	for name, separators := range codeVariables() {
-		for _, entry := range strings.FieldsFunc(values[name], func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+	for name, entries := range loaded(env) {
+		for _, entry := range entries {
 			if err := checkEntry(entry); err != nil {
 				return fmt.Errorf("variable %s: %w", name, err)
 			}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -192,21 +191,12 @@ func isScript(f *os.File) bool {
 
 // checkInterpreter holds the program that reads a script to the rules for programs, and, if that is env, the one that env looks up.
 func (c *Confinement) checkInterpreter(script *os.File, env []string, more int) error {
-	head := make([]byte, 256) // the most that the kernel looks at, execve(2)
-	n, err := script.ReadAt(head, 0)
-	if n < len("#!") {
+	programs, line, err := interpreters(script, env)
+	if err != nil {
 		return fmt.Errorf("check %q: %w", script.Name(), err)
 	}
-	line, _, _ := strings.Cut(string(head[len("#!"):n]), "\n")
-	words := strings.Fields(line)
-	if len(words) == 0 || !filepath.IsAbs(words[0]) || more == 0 {
+	if len(programs) == 0 || more == 0 {
 		return fmt.Errorf("check %q: interpreter %q: write an absolute path behind #!, of a program that is not a script of a script", script.Name(), line)
-	}
-	programs := words[:1]
-	if filepath.Base(words[0]) == "env" {
-		if found := lookUp(words[1:], env); found != "" {
-			programs = append(programs, found)
-		}
 	}
 	for _, path := range programs {
 		if err := c.checkProgram(path, env, more-1); err != nil {
@@ -231,31 +221,6 @@ func (c *Confinement) checkProgram(path string, env []string, more int) error {
 		return err
 	}
 	return c.checkInterpreter(f, env, more)
-}
-
-// lookUp finds the program that env(1) would execute, behind its options and settings. Empty: there is none.
-func lookUp(words, env []string) string {
-	path := defaultPath
-	for _, kv := range env { // the last of a name wins
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
-		}
-	}
-	for _, w := range words {
-		switch {
-		case strings.HasPrefix(w, "-"), strings.ContainsRune(w, '='):
-			continue
-		case filepath.IsAbs(w):
-			return w
-		}
-		for _, dir := range filepath.SplitList(path) {
-			if info, err := os.Stat(filepath.Join(dir, w)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return filepath.Join(dir, w)
-			}
-		}
-		return ""
-	}
-	return ""
 }
 
 // pathCause removes the path from an error that is going to be wrapped with it.

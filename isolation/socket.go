@@ -99,6 +99,9 @@ func onlyOurs(uids []uint32) bool {
 	return true
 }
 
+// MakeDockFolder makes the folder of a DockSpec.Socket if it is missing, as OpenDock does: a process has hidden from it only what there is at its start.
+func MakeDockFolder(socket string) error { return makeFolder(filepath.Dir(socket)) }
+
 // makeFolder makes what is missing of a path of folders, whatever the umask says.
 func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -89,6 +90,9 @@ func (s *docks) close() {
 
 // attach waits for a connection of a plugin that runs elsewhere.
 func (l *launcher) attach(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
+	if by := l.runs.sees(p, p.Spec.Attach.Socket, p.Spec.Attach.AllowUIDs); by != "" {
+		return nil, fmt.Errorf("listen at %q: plugin %s runs and can connect there: leave attach.socket out, which puts the socket below runDir, or restart that plugin or the service", p.Spec.Attach.Socket, by)
+	}
 	d, err := l.docks.of(ctx, p, h, func(err error) { l.remade(p, err) })
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func (f *checkFlags) check(stdout, stderr io.Writer, config string, args []strin
 		return err
 	}
 	refused := checkPrograms(cfg)
-	problems = append(problems, refused...)
+	problems = slices.Concat(problems, refused, checkUnsettled(cfg, config))
 	report := newCheckReport(config, cfg, problems)
 	report.refuse(refused)
 	err = f.output.show(stdout, report, func(b *paper) {

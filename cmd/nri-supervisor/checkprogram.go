@@ -17,13 +17,7 @@ func checkPrograms(cfg *policy.Config) policy.Problems {
 			continue
 		}
 		c := isolation.Confinement{TrustFile: p.FileTrust != policy.TrustOff, Setuid: p.Spec.Sandbox.Profile == policy.ProfileNone}
-		var env []string
-		for _, v := range e.Env {
-			if v.ValueFrom == nil { // a PATH, by which env finds an interpreter
-				env = append(env, v.Name+"="+v.Value)
-			}
-		}
-		if err := c.CheckProgram(e.Path, env); err != nil {
+		if err := c.CheckProgram(e.Path, writtenEnv(e)); err != nil {
 			out = append(out, policy.Problem{File: p.File, Line: p.Line, Field: "spec.exec.path", Plugin: p.Name, Message: err.Error()})
 		}
 	}

@@ -68,9 +68,8 @@ func (c confinements) with(plugins ...*policy.Plugin) confinements {
 	for _, p := range plugins {
 		if e := p.Spec.Exec; e != nil {
 			c.keep(e.Path)
-			if target, err := filepath.EvalSymlinks(e.Path); err == nil && target != filepath.Clean(e.Path) {
-				c.keep(filepath.Dir(e.Path)) // a link is replaced by who can write to its folder
-			}
+			c.keepLoaded(newLoadedFile(e.Path, "executable"))
+			c.keepLoaded(loadedFiles(p, writtenEnv(e))...)
 		}
 		for _, path := range p.Spec.Sandbox.ReadWritePaths {
 			if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.written, path) {
@@ -84,6 +83,33 @@ func (c confinements) with(plugins ...*policy.Plugin) confinements {
 		}
 	}
 	return c
+}
+
+// keepLoaded keeps what plugins execute and load, and the folders of the links that lead there: a link is replaced by who can write to its folder. Those in which each plugin may make
+// files of its own are left as they are.
+func (c *confinements) keepLoaded(files ...loadedFile) {
+	for _, f := range files {
+		at := f.at
+		if f.missing {
+			at = at[:len(at)-1]
+		}
+		for _, path := range at {
+			if !protectedAlways(path) && path != "/var" && path != "/var/lib" {
+				c.keep(path)
+			}
+		}
+	}
+}
+
+// writtenEnv is the environment that is written in the manifest.
+func writtenEnv(e *policy.ExecSpec) []string {
+	var out []string
+	for _, v := range e.Env {
+		if v.ValueFrom == nil { // a PATH, by which env finds an interpreter
+			out = append(out, v.Name+"="+v.Value)
+		}
+	}
+	return out
 }
 
 // protected are the folders of manifests.

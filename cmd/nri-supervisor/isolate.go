@@ -28,6 +28,11 @@ func openHost(runDir string, log *zap.Logger) (*isolation.Host, error) {
 }
 
 func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap.Logger) *launcher {
+	for _, p := range cfg.Plugins {
+		if p.Spec.Attach != nil {
+			_ = isolation.MakeDockFolder(p.Spec.Attach.Socket) // who listens there says what is wrong
+		}
+	}
 	return &launcher{
 		runDir: cfg.Supervisor.RunDir, host: host, confine: confinementsOf(cfg, file),
 		reduced: func(plugin, team string, missing []string) {

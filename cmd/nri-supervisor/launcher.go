@@ -23,6 +23,10 @@ type launcher struct {
 	mu     sync.Mutex
 	// confine says what each plugin may do. It knows each plugin that was ever started.
 	confine confinements
+	// inForce is the configuration by now: what is of a plugin that a reload added is kept from all that start from then on. Nil: that of confine.
+	inForce func() *policy.Config
+	known   *policy.Config // of which confine knows the plugins
+	runs    runners
 	files   fingerprints
 	docks   docks
 	// compute is told of what takes a processor for long, until done is called. Nil: nobody is.
@@ -49,7 +53,12 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	if err != nil {
 		return nil, err
 	}
-	confine, err := l.confinement(p)
+	loaded := loadedFiles(p, env)
+	confine, err := l.confinement(p, loaded...)
+	if err != nil {
+		return nil, err
+	}
+	run, err := l.runs.admit(p, confine, loaded)
 	if err != nil {
 		return nil, err
 	}
@@ -67,21 +76,33 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 		},
 	})
 	if err != nil {
+		l.runs.leave(run)
 		if se, ok := errors.AsType[*isolation.StartError](err); ok {
 			return nil, startError{se}
 		}
 		return nil, err
 	}
+	l.runs.started(run, i)
+	go func() {
+		<-i.Done()
+		l.runs.leave(run)
+	}()
 	if missing := i.Reduced(); len(missing) > 0 {
 		l.reduced(p.Name, p.Team, missing)
 	}
 	return &incarnation{Instance: i, identity: l.identify(ctx, p, i), inPlace: p.Spec.Exec.Protocol == policy.GoPlugin}, nil
 }
 
-// confinement is what the plugin may do, and keeps from those that start later what is the plugin's.
-func (l *launcher) confinement(p *policy.Plugin) (isolation.Confinement, error) {
+// confinement is what the plugin may do, and keeps from those that start later what is the plugin's, also files that its whole environment makes it load.
+func (l *launcher) confinement(p *policy.Plugin, loaded ...loadedFile) (isolation.Confinement, error) {
 	l.mu.Lock()
+	if l.inForce != nil {
+		if cfg := l.inForce(); cfg != l.known {
+			l.confine, l.known = l.confine.with(cfg.Plugins...), cfg
+		}
+	}
 	l.confine = l.confine.with(p)
+	l.confine.keepLoaded(loaded...)
 	known := l.confine
 	l.mu.Unlock()
 	return known.of(p)

@@ -182,6 +182,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 		pre.applyTo(&options)
 	}
 	sup := supervisor.New(options)
+	launch.inForce = sup.Config
 
 	side, stopSide := context.WithCancel(context.WithoutCancel(ctx)) // they outlive the plugins' stop
 	var parts sync.WaitGroup

@@ -87,7 +87,11 @@ func securityOf(cfg *policy.Config, file string, names []string) ([]pluginSecuri
 		if err != nil {
 			return nil, fmt.Errorf("plugin %q: %w", p.Name, err)
 		}
-		out = append(out, pluginSecurity{p.Name, p.Team, string(p.Spec.Sandbox.Profile), freedoms(&c, isolation.Landlock())})
+		list := freedoms(&c, isolation.Landlock())
+		if u := unsettledOf(cfg, p, confine); u != nil {
+			list = append(list, u.freedom())
+		}
+		out = append(out, pluginSecurity{p.Name, p.Team, string(p.Spec.Sandbox.Profile), list})
 	}
 	if len(names) > 0 && len(out) == 0 {
 		return nil, hintError{fmt.Errorf("no plugin %q that is started by this configuration", names[0]), []string{"nri-supervisor check lists manifests that are wrong"}}

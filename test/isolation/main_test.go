@@ -16,6 +16,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/plugins"
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
 )
 
 const (
@@ -72,7 +73,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "these tests need root: what they show is what root can do")
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(harness.Main(m))
 }
 
 // hostilePlugin is a stock NRI plugin that makes one attempt for each container that it is told of, and answers with what came of it.

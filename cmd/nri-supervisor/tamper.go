@@ -1,0 +1,237 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nri-supervisor/nri-supervisor/filetrust"
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// firstOwnUser is the least number of the users that a plugin gets for itself, docs/isolation.md.
+const firstOwnUser = 0x70000000
+
+// runners are the plugins' processes that run, or are being started. What is kept from a process is settled at its start, so that one that was started before a reload added a plugin may
+// be able to change what that executes. The zero value is ready for use; safe for concurrent use.
+type runners struct {
+	mu  sync.Mutex
+	all map[*runner]bool
+	// changed are files that a process could have changed, and by which plugin: they are not believed again while the service runs.
+	changed map[string]string
+}
+
+// runner is one process.
+type runner struct {
+	plugin  *policy.Plugin
+	confine isolation.Confinement
+	process interface { // nil until it is started
+		Reach(path string) (isolation.Reach, error)
+	}
+}
+
+// admit refuses a plugin that executes what another's process may have changed, and else counts it as one that runs, until its end is told to leave.
+func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loadedFile) (*runner, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range files {
+		by, past := r.changed[f.path]
+		for other := range r.all {
+			if by == "" && !other.isOf(p) && f.changeableBy(other) {
+				by = other.plugin.Name
+			}
+		}
+		if by == "" {
+			continue
+		}
+		if r.changed == nil {
+			r.changed = map[string]string{}
+		}
+		r.changed[f.path] = by
+		return nil, f.refusal(by, past)
+	}
+	out := &runner{plugin: p, confine: c}
+	if r.all == nil {
+		r.all = map[*runner]bool{}
+	}
+	r.all[out] = true
+	return out, nil
+}
+
+// started tells which process it is. Of one that has no mounts of its own on this host nothing is kept, which its start logs; it counts as what its profile promises.
+func (r *runners) started(of *runner, i *isolation.Instance) {
+	if slices.ContainsFunc(i.Reduced(), func(part string) bool { return strings.HasPrefix(part, isolation.PartMounts.String()+":") }) {
+		return
+	}
+	r.mu.Lock()
+	of.process = i
+	r.mu.Unlock()
+}
+
+// leave tells that nothing of it runs any more.
+func (r *runners) leave(of *runner) {
+	r.mu.Lock()
+	delete(r.all, of)
+	r.mu.Unlock()
+}
+
+// sees returns a plugin whose process can connect to a socket of another plugin that takes these users; "": none.
+func (r *runners) sees(p *policy.Plugin, socket string, uids []int64) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for other := range r.all {
+		if !other.isOf(p) && other.confine.CutCapabilities && other.mayBe(uids) && other.reaches(existing(filepath.Dir(socket))) != isolation.Unreached {
+			return other.plugin.Name
+		}
+	}
+	return ""
+}
+
+// isOf tells whether it is an earlier process of the same plugin, which gains nothing by what it does to a later one.
+func (o *runner) isOf(p *policy.Plugin) bool {
+	return o.plugin.Name == p.Name && o.plugin.Team == p.Team && policy.SameConfinement(o.plugin, p)
+}
+
+// mayBe tells whether it is, or can become, one of the users.
+func (o *runner) mayBe(uids []int64) bool {
+	c := &o.confine
+	switch {
+	case len(holdsOf(c, "SETUID")) > 0:
+		return true
+	case c.OwnUser:
+		return slices.ContainsFunc(uids, func(uid int64) bool { return uid >= firstOwnUser })
+	case c.User != nil:
+		return slices.Contains(uids, int64(c.User.UID))
+	default:
+		return slices.Contains(uids, 0)
+	}
+}
+
+// writes tells whether it may be able to write at a path without links. The node trusts one without a profile as it trusts root; root's files, as all of these are, are kept from other
+// users by their modes.
+func (o *runner) writes(path string) bool {
+	c := &o.confine
+	if !c.CutCapabilities || !likeRoot(c) {
+		return false
+	}
+	if c.ConfineFiles && !slices.ContainsFunc(c.ReadWrite, func(p string) bool { return within(path, resolved(p)) }) {
+		return false
+	}
+	return o.reaches(path) == isolation.ReachedWritable
+}
+
+// reaches asks the process; of one that is not there yet, or not any more, what is known is what its start asks for.
+func (o *runner) reaches(path string) isolation.Reach {
+	if o.process != nil {
+		if r, err := o.process.Reach(path); err == nil {
+			return r
+		}
+	}
+	return plannedReach(&o.confine, path)
+}
+
+// plannedReach is how a process reaches a path by its confinement: the nearest rule decides.
+func plannedReach(c *isolation.Confinement, path string) isolation.Reach {
+	out, nearest := isolation.ReachedWritable, -1
+	if path == "/" && len(c.Protect) > 0 {
+		return isolation.ReachedReadOnly // its entries stay as they are
+	}
+	for _, rule := range []struct {
+		paths []string
+		reach isolation.Reach
+	}{
+		{slices.Concat(c.Hide, c.PrivateTmp), isolation.Unreached},
+		{c.Protect, isolation.ReachedReadOnly}, {c.ReadOnly, isolation.ReachedReadOnly}, {c.ReadWrite, isolation.ReachedWritable},
+	} {
+		for _, p := range rule.paths {
+			if p = resolved(p); within(path, p) && len(p) >= nearest {
+				out, nearest = rule.reach, len(p)
+			}
+		}
+	}
+	return out
+}
+
+// loadedFile is what a plugin executes, or makes its program load.
+type loadedFile struct {
+	path string // as the manifest or the script has it
+	what string // "executable", or what it is else
+	// at are the files and folders, without links, of which nobody may write to one, lest it lead to something else.
+	at []string
+	// missing tells that there is none, and the last of at is the folder in which it would be made.
+	missing bool
+}
+
+// loadedFiles are those of a plugin with its environment. A pinned executable is none: what is executed is what was hashed.
+func loadedFiles(p *policy.Plugin, env []string) []loadedFile {
+	e := p.Spec.Exec
+	if e == nil || p.FileTrust == policy.TrustOff {
+		return nil
+	}
+	var out []loadedFile
+	for n, path := range isolation.Programs(e.Path, env) {
+		switch {
+		case n > 0:
+			out = append(out, newLoadedFile(path, "interpreter"))
+		case e.SHA256 == "":
+			out = append(out, newLoadedFile(path, "executable"))
+		}
+	}
+	for _, path := range filetrust.Loaded(env) {
+		out = append(out, newLoadedFile(path, "file of its environment"))
+	}
+	return out
+}
+
+func newLoadedFile(path, what string) loadedFile {
+	out := loadedFile{path: path, what: what}
+	links, target, err := filetrust.Trail(path)
+	for _, link := range links {
+		out.at = append(out.at, filepath.Dir(link))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		target, out.missing = existing(target), true
+	}
+	out.at = append(out.at, target)
+	return out
+}
+
+// existing is the path without links of the nearest that exists of a path and the folders above it.
+func existing(path string) string {
+	for ; path != "/"; path = filepath.Dir(path) {
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return target
+		}
+	}
+	return path
+}
+
+func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
+
+// refusal says what to do.
+func (f *loadedFile) refusal(by string, past bool) error {
+	verb := "runs and can"
+	if past {
+		verb = "could"
+	}
+	pin := ""
+	if f.what == "executable" {
+		pin = ", write its exec.sha256"
+	}
+	return fmt.Errorf("check %s %q: plugin %s %s change it: move it below /opt%s, or see that it is as it should be and restart the service, which keeps it from all plugins", f.what, f.path, by, verb, pin)
+}
+
+// protectedAlways tells whether no plugin with a profile can write at a path without links unless its own lists say so.
+func protectedAlways(path string) bool {
+	return path == "/" || slices.ContainsFunc(isolation.Standard(nil).Protect, func(p string) bool { return within(path, p) })
+}
+
+// privateAlways tells whether what a plugin sees at a path is its own.
+func privateAlways(path string) bool {
+	return slices.ContainsFunc(isolation.Standard(nil).PrivateTmp, func(p string) bool { return within(path, p) })
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nri-supervisor/nri-supervisor/isolation"
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
+
+// reaching is a process that reaches every path like this.
+type reaching isolation.Reach
+
+func (r reaching) Reach(string) (isolation.Reach, error) { return isolation.Reach(r), nil }
+
+// ended is a process that cannot be asked any more.
+type ended struct{}
+
+func (ended) Reach(string) (isolation.Reach, error) {
+	return isolation.Unreached, errors.New("no such process")
+}
+
+func TestAPluginExecutesNothingThatAProcessOfAnotherCouldChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	standard, writes := isolation.Standard(nil), reaching(isolation.ReachedWritable)
+	user := standard
+	user.User, user.Capabilities = &isolation.User{UID: 1000}, nil
+	powerful := user
+	powerful.Capabilities = []string{"DAC_OVERRIDE"}
+	strictRoot := isolation.Strict(nil)
+	strictRoot.User, strictRoot.OwnUser = &isolation.User{}, false
+	strictLists := strictRoot
+	strictLists.ReadWrite = []string{dir}
+	elsewhere, knows := standard, standard
+	elsewhere.PrivateTmp = nil
+	knows.PrivateTmp, knows.Protect = nil, append(slices.Clone(standard.Protect), program)
+	_, defaults := policy.DefaultSpecs()
+	plugin := func(name string) *policy.Plugin {
+		p := &policy.Plugin{Name: name, Team: "t", Spec: defaults, FileTrust: policy.TrustStrict}
+		p.Spec.Exec = &policy.ExecSpec{Path: program}
+		return p
+	}
+	for name, tt := range map[string]struct {
+		confine isolation.Confinement
+		process interface {
+			Reach(path string) (isolation.Reach, error)
+		}
+		change func(is, was *policy.Plugin)
+		refuse bool
+	}{
+		"root that can write there":               {standard, writes, nil, true},
+		"root that sees it read-only":             {standard, reaching(isolation.ReachedReadOnly), nil, false},
+		"root that does not see it":               {standard, reaching(isolation.Unreached), nil, false},
+		"a user":                                  {user, writes, nil, false},
+		"a user that no mode stops":               {powerful, writes, nil, true},
+		"strict":                                  {isolation.Strict(nil), writes, nil, false},
+		"strict and root":                         {strictRoot, writes, nil, false},
+		"strict and root that lists it":           {strictLists, writes, nil, true},
+		"none, which the node trusts":             {isolation.None(), writes, nil, false},
+		"being started, with private folders":     {standard, nil, nil, false},
+		"being started, and does not know it":     {elsewhere, nil, nil, true},
+		"being started, and knows it, a script":   {knows, nil, func(is, _ *policy.Plugin) { is.Spec.Exec.Path = "/bin/sh" }, false},
+		"being started, and knows it":             {knows, nil, nil, false},
+		"ended a moment ago, and did not know it": {elsewhere, ended{}, nil, true},
+		"pinned": {standard, writes, func(is, _ *policy.Plugin) { is.Spec.Exec.SHA256 = "00" }, false},
+		"pinned, with an environment": {standard, writes, func(is, _ *policy.Plugin) {
+			is.Spec.Exec.SHA256 = "00"
+			is.Spec.Exec.Env = []policy.EnvVar{{Name: "LD_PRELOAD", Value: program}}
+		}, true},
+		"without the check":                            {standard, writes, func(is, _ *policy.Plugin) { is.FileTrust = policy.TrustOff }, false},
+		"its own earlier process":                      {standard, writes, func(is, was *policy.Plugin) { is.Name = was.Name }, false},
+		"its own earlier process, confined more":       {standard, writes, func(is, was *policy.Plugin) { is.Name = was.Name; is.Spec.Sandbox.Profile = policy.ProfileNone }, true},
+		"another team's process of that name":          {standard, writes, func(is, was *policy.Plugin) { is.Name, is.Team = was.Name, "other" }, true},
+		"a plugin that attaches, and executes nothing": {standard, writes, func(is, _ *policy.Plugin) { is.Spec.Exec = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			is, was := plugin("late"), plugin("early")
+			if tt.change != nil {
+				tt.change(is, was)
+			}
+			files := func() []loadedFile {
+				if is.Spec.Exec == nil {
+					return loadedFiles(is, nil)
+				}
+				return loadedFiles(is, writtenEnv(is.Spec.Exec))
+			}
+			var r runners
+			run, err := r.admit(was, tt.confine, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.process = tt.process
+			_, err = r.admit(is, isolation.None(), files())
+			if (err != nil) != tt.refuse {
+				t.Fatalf("%v, want a refusal: %v", err, tt.refuse)
+			}
+			if err != nil && !strings.Contains(err.Error(), `"`+program+`": plugin early runs and can change it: move it below /opt`) {
+				t.Error(err)
+			}
+			r.leave(run)
+			if _, again := r.admit(is, isolation.None(), files()); (again != nil) != tt.refuse || again != nil && !strings.Contains(again.Error(), "plugin early could change it") {
+				t.Errorf("when the other one has ended: %v, before %v", again, err)
+			}
+		})
+	}
+}
+
+func TestWhatLeadsToWhatAPluginExecutesIsKeptFromOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.MkdirAll(dir+"/v2/bin", 0o755), os.WriteFile(dir+"/v2/bin/program", []byte("#!"+dir+"/interpreter -x\n"), 0o755), os.Mkdir(dir+"/links", 0o755),
+		os.WriteFile(dir+"/interpreter", nil, 0o755), os.Symlink("../v2", dir+"/links/current"), os.WriteFile(dir+"/library.so", nil, 0o755),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec, defaults := policy.DefaultSpecs()
+	p := &policy.Plugin{Name: "p", Spec: defaults, FileTrust: policy.TrustStrict}
+	p.Spec.Exec = &policy.ExecSpec{Path: dir + "/links/current/bin/program", Env: []policy.EnvVar{{Name: "LD_PRELOAD", Value: dir + "/library.so " + dir + "/missing.so"}}}
+	c := newConfinements(&spec).with(p)
+	for _, path := range []string{dir + "/links", dir + "/v2/bin/program", dir + "/interpreter", dir + "/library.so"} {
+		if !slices.Contains(c.kept, path) {
+			t.Errorf("%s is not kept: %q", path, c.kept)
+		}
+	}
+	if slices.Contains(c.kept, dir) {
+		t.Errorf("the folder in which something is missing is kept as a whole: %q", c.kept)
+	}
+}
+
+func TestASocketIsSeenByWhoMayConnect(t *testing.T) {
+	t.Parallel()
+	standard, user := isolation.Standard(nil), isolation.Standard(nil)
+	user.User, user.Capabilities = &isolation.User{UID: 1000}, nil
+	for name, tt := range map[string]struct {
+		confine isolation.Confinement
+		reach   isolation.Reach
+		uids    []int64
+		seen    bool
+	}{
+		"root":                      {standard, isolation.ReachedReadOnly, []int64{0}, true},
+		"root that sees nothing":    {standard, isolation.Unreached, []int64{0}, false},
+		"root for a user's":         {standard, isolation.ReachedWritable, []int64{1000}, false},
+		"the user":                  {user, isolation.ReachedReadOnly, []int64{1000}, true},
+		"a user for root's":         {user, isolation.ReachedReadOnly, []int64{0}, false},
+		"strict for root's":         {isolation.Strict(nil), isolation.ReachedReadOnly, []int64{0}, false},
+		"none, which sees them all": {isolation.None(), isolation.ReachedWritable, []int64{0}, false},
+	} {
+		var r runners
+		run, err := r.admit(&policy.Plugin{Name: "early"}, tt.confine, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.process = reaching(tt.reach)
+		if got := r.sees(&policy.Plugin{Name: "late"}, "/srv/late/nri.sock", tt.uids); (got == "early") != tt.seen {
+			t.Errorf("%s: %q, want seen: %v", name, got, tt.seen)
+		}
+	}
+}
