@@ -35,32 +35,57 @@ type runner struct {
 	}
 }
 
-// admit refuses a plugin that executes what another's process may have changed, and else counts it as one that runs, until its end is told to leave.
+// admit refuses a plugin that executes what another's process may have changed, and else counts it as one that runs, until its end is told to leave. What has to be asked of the others is asked
+// without keeping anybody waiting: a file system may not answer.
 func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loadedFile) (*runner, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range files {
-		by, past := r.changed[f.path]
-		for other := range r.all {
-			if by == "" && !other.isOf(p) && f.changeableBy(other) {
-				by = other.plugin.Name
-			}
-		}
-		if by == "" {
-			continue
-		}
-		if r.changed == nil {
-			r.changed = map[string]string{}
-		}
-		r.changed[f.path] = by
-		return nil, f.refusal(by, past)
-	}
 	out := &runner{plugin: p, confine: c}
+	r.mu.Lock()
+	others := r.othersLocked(p)
 	if r.all == nil {
 		r.all = map[*runner]bool{}
 	}
-	r.all[out] = true
+	r.all[out] = true // who starts from now on asks this one
+	r.mu.Unlock()
+	for _, f := range files {
+		if err := r.judge(f, others); err != nil {
+			r.leave(out)
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// judge refuses a file that one of the processes could have changed, now or when that was asked before.
+func (r *runners) judge(f loadedFile, others []runner) error {
+	r.mu.Lock()
+	by, past := r.changed[f.path]
+	r.mu.Unlock()
+	for i := range others {
+		if by == "" && f.changeableBy(&others[i]) {
+			by = others[i].plugin.Name
+		}
+	}
+	if by == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed == nil {
+		r.changed = map[string]string{}
+	}
+	r.changed[f.path] = by
+	return f.refusal(by, past)
+}
+
+// othersLocked are the processes of other plugins as they are now.
+func (r *runners) othersLocked(p *policy.Plugin) []runner {
+	var out []runner
+	for other := range r.all {
+		if !other.isOf(p) {
+			out = append(out, *other)
+		}
+	}
+	return out
 }
 
 // started tells which process it is. Of one that has no mounts of its own on this host nothing is kept, which its start logs; it counts as what its profile promises.
@@ -83,10 +108,12 @@ func (r *runners) leave(of *runner) {
 // sees returns a plugin whose process can connect to a socket of another plugin that takes these users; "": none.
 func (r *runners) sees(p *policy.Plugin, socket string, uids []int64) string {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for other := range r.all {
-		if !other.isOf(p) && other.confine.CutCapabilities && other.mayBe(uids) && other.reaches(existing(filepath.Dir(socket))) != isolation.Unreached {
-			return other.plugin.Name
+	others := r.othersLocked(p)
+	r.mu.Unlock()
+	folder := existing(filepath.Dir(socket))
+	for i := range others {
+		if o := &others[i]; o.confine.CutCapabilities && o.mayBe(uids) && o.reaches(folder) != isolation.Unreached {
+			return o.plugin.Name
 		}
 	}
 	return ""

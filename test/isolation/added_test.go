@@ -53,7 +53,9 @@ func TestAPluginThatAReloadAddsExecutesNothingThatOthersCouldChange(t *testing.T
 	sup.Command("plugin", "restart", "early")
 	eventually(t, "the first plugin runs again", func() bool { return sup.Starts("early") > starts })
 	refused := func() int {
-		return len(sup.Lines(func(l map[string]any) bool { return strings.Contains(fmt.Sprint(l["error"]), "plugin early could change it") }))
+		return len(sup.Lines(func(l map[string]any) bool {
+			return strings.Contains(fmt.Sprint(l["error"]), "plugin early could change it")
+		}))
 	}
 	before := refused()
 	sup.Command("plugin", "restart", "late")
@@ -75,5 +77,8 @@ func TestAPluginThatAReloadAddsExecutesNothingThatOthersCouldChange(t *testing.T
 	sup.PluginPID("late") // waits for it
 	if err := os.Chmod(seen()+late, 0o700); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("the first plugin can write to what the other one executes: %v", err)
+	}
+	if code := sup.Stop(); code != 0 {
+		t.Errorf("stop: exit code %d", code)
 	}
 }
