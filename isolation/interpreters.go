@@ -24,7 +24,7 @@ func addInterpreters(out *[]string, path string, env []string, more int) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || !isScript(f) {
 		return
 	}
-	programs, _, _ := interpreters(f, env) //nolint:errcheck // it has none that can be read
+	programs, _, _ := interpreters(f, env) // of what cannot be read there are none
 	for _, p := range programs {
 		if !slices.Contains(*out, p) {
 			*out = append(*out, p)
