@@ -108,21 +108,16 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	var kept []string
 	for _, path := range o.Protect {
 		target, strange, err := o.settle(path)
-		if err != nil && !absent(err) {
+		switch {
+		case err != nil && !absent(err):
 			return fmt.Errorf("protect %q: %w", path, err)
+		case err == nil && !strange && !slices.Contains(kept, target): // else nothing is there, or what is no program's own
+			kept = append(kept, target)
 		}
-		if err != nil || strange { // nothing is there, or what is no program's own
-			continue
-		}
-		same, parts := mask{path: target}.elsewhere(mounts)
-		for _, place := range append(slices.Concat(same, parts), target) {
-			// Where the whole system is mounted from below a protected folder, as from /sysroot, what plugins may write is a part of it.
-			if slices.Contains(kept, place) || place != target && within("/var/lib", place) {
-				continue
-			}
-			kept = append(kept, place)
-			todo = append(todo, step{place, func() error { return protectPath(place, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
-		}
+	}
+	kept = append(kept, aliases(kept, list, mounts)...)
+	for _, path := range kept {
+		todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
 	}
 	protected := len(kept)
 	for _, m := range masks {
@@ -153,6 +148,23 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 		return fmt.Errorf("protect the root folder: %w", err)
 	}
 	return nil
+}
+
+// aliases are the other places at which protected paths are mounted, but for those that hold /var/lib: where the whole system is mounted from below a protected folder, as from /sysroot, what
+// plugins may write is a part of it. What lies below a protected path is read only with it, unless a list makes a folder in between writable.
+func aliases(protected []string, list []shown, mounts []mounted) []string {
+	var out []string
+	for _, path := range protected {
+		same, parts := mask{path: path}.elsewhere(mounts)
+		for _, place := range slices.Concat(same, parts) {
+			covered := slices.ContainsFunc(protected, func(p string) bool { return within(place, p) }) &&
+				!slices.ContainsFunc(list, func(s shown) bool { return s.writable && within(place, s.path) })
+			if !covered && !within("/var/lib", place) && !slices.Contains(protected, place) && !slices.Contains(out, place) {
+				out = append(out, place)
+			}
+		}
+	}
+	return out
 }
 
 // steps are changes of paths.
