@@ -94,7 +94,7 @@ const (
 	inSentence = 120
 )
 
-// bounded is the beginning of a long text.
+// bounded is a long text without its middle: an error begins with where it was met, and ends with what it was.
 func bounded(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -103,5 +103,5 @@ func bounded(text string, limit int) string {
 	if len(runes) <= limit {
 		return text
 	}
-	return string(runes[:limit]) + "…"
+	return string(runes[:limit/2]) + " … " + string(runes[len(runes)-limit/2:])
 }

@@ -115,7 +115,7 @@ func trippedText(v supervisor.BreakerView) string {
 	}
 	if o := v.Opening; o != nil && o.Last != nil && o.Last.Detail != "" {
 		text += " Last error: " + bounded(o.Last.Detail, inSentence)
-		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "…") {
+		if !strings.HasSuffix(text, ".") {
 			text += "."
 		}
 	}

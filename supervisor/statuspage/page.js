@@ -69,8 +69,11 @@ const chip = (level, text) => make("span", { class: "chip", "data-level": level 
 // because is a reason as metrics and the command line name it, and in words.
 const because = (reason) => reason + (latest.reasons[reason] ? " – " + latest.reasons[reason] : "");
 
-// brief is the beginning of a long text, as long as the longest error that the answer holds.
-const brief = (text) => ([...text].length > 201 ? [...text].slice(0, 200).join("") + "…" : text);
+// brief is a long text without its middle, as the answer has the errors of plugins.
+function brief(text) {
+  const runes = [...text];
+  return runes.length > 200 ? runes.slice(0, 100).join("") + " … " + runes.slice(-100).join("") : text;
+}
 
 // failure is the latest decision in which the plugin's work was lost, and the plugin said or did something about it.
 function failure(p, decisions) {
