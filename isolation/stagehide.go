@@ -23,20 +23,18 @@ func (o *order) masks(mounts []mounted) ([]mask, error) {
 	var out []mask
 	add := func(path string, tmp bool) error {
 		target, strange, err := o.settle(path)
-		if err != nil && !absent(err) {
-			return fmt.Errorf("hide %q: %w", path, err)
-		}
-		if err != nil || strange || slices.ContainsFunc(out, func(m mask) bool { return m.path == target }) {
+		switch known := slices.ContainsFunc(out, func(m mask) bool { return m.path == target }); {
+		case absent(err), strange, known:
 			return nil
+		case err != nil:
+			return fmt.Errorf("hide %q: %w", path, err)
 		}
 		if slices.ContainsFunc([]string{"/usr", "/etc", "/proc", "/sys", "/dev"}, func(system string) bool { return within(system, target) }) {
 			return fmt.Errorf("hide %q: that is %q, without which no plugin runs: write another path", path, target)
 		}
-		info, err := os.Lstat(target)
-		if err != nil {
-			return nil // it went away meanwhile
+		if info, err := os.Lstat(target); err == nil { // else it went away meanwhile
+			out = append(out, mask{path: target, dir: info.IsDir(), tmp: tmp})
 		}
-		out = append(out, mask{path: target, dir: info.IsDir(), tmp: tmp})
 		return nil
 	}
 	var errs []error

@@ -129,7 +129,8 @@ func addRules(ruleset int, all uint64, rules []fileRule, settled map[string]stri
 		if r.Write {
 			rights = all
 		}
-		fd, err := -1, error(nil)
+		var fd int
+		var err error
 		if target, ok := settled[r.Path]; ok { // it is shown there: nothing that leads elsewhere by now
 			fd, err = openPlace(target)
 		} else {
