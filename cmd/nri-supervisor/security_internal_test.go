@@ -217,8 +217,10 @@ func TestWhatARunningProcessHasLessThanItsProfileIsALineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	list := []pluginSecurity{{Plugin: "a", Team: "t"}, {Plugin: "b", Team: "t"}}
 	addReduced([]supervisor.PluginStatus{
-		{Name: "a", Team: "t", Identity: &supervisor.Identity{Reduced: "mounts: none"}}, {Name: "b", Team: "other", Identity: &supervisor.Identity{Reduced: "mounts: none"}},
-		{Name: "b", Team: "t", Identity: &supervisor.Identity{}}, {Name: "c", Team: "t"},
+		{Name: "a", Team: "t", Identity: &supervisor.Identity{Reduced: "mounts: none"}},
+		{Name: "b", Team: "other", Identity: &supervisor.Identity{Reduced: "mounts: none"}},
+		{Name: "b", Team: "t", Identity: &supervisor.Identity{}},
+		{Name: "c", Team: "t"},
 	}, list)
 	if len(list[1].Freedoms) > 0 || len(list[0].Freedoms) != 1 || list[0].Freedoms[0].Exposure != exposed || !strings.HasSuffix(list[0].Freedoms[0].May, ": mounts: none") {
 		t.Errorf("%+v", list)
