@@ -173,7 +173,9 @@ func plannedReach(c *isolation.Confinement, path string) isolation.Reach {
 		reach isolation.Reach
 	}{
 		{slices.Concat(c.Hide, c.PrivateTmp), isolation.Unreached},
-		{c.Protect, isolation.ReachedReadOnly}, {c.ReadOnly, isolation.ReachedReadOnly}, {c.ReadWrite, isolation.ReachedWritable},
+		{c.Protect, isolation.ReachedReadOnly},
+		{c.ReadOnly, isolation.ReachedReadOnly},
+		{c.ReadWrite, isolation.ReachedWritable},
 	} {
 		for _, p := range rule.paths {
 			if p = resolved(p); within(path, p) && len(p) >= nearest {
