@@ -44,7 +44,7 @@ func (b *bench) groups(stream time.Duration) []group {
 		{[]string{"one-of-100"}, b.hundredPlugins},
 		{[]string{"parallel-10"}, b.parallelPlugins},
 		{[]string{"hung-others"}, b.hungPlugin},
-		{[]string{"lane-others"}, b.slowPlugin(stream)},
+		{[]string{"lane-others", "lane-p99"}, b.slowPlugin(stream)},
 		{[]string{"restart-10000"}, b.restart},
 		{[]string{"start-alone", "start-50", "memory-alone", "memory-container"}, b.figures},
 	}

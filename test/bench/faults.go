@@ -48,6 +48,8 @@ const (
 func (b *bench) slowPlugin(duration time.Duration) func(context.Context) ([]bar, error) {
 	return func(ctx context.Context) ([]bar, error) {
 		const n = 3
+		const most = 500 * time.Millisecond
+		var last []timing // of lane-others, of which lane-p99 is another side
 		lane := "  laneShare: {ratio: 0.2, burst: 300ms}\n"
 		ours, err := b.supervised(ctx, setup{plugins: n, slow: slowWork, extra: lane})
 		if err != nil {
@@ -65,7 +67,24 @@ func (b *bench) slowPlugin(duration time.Duration) func(context.Context) ([]bar,
 					t[i] = timing{Name: []string{"healthy", "one slow"}[i], rounds: rounds{samples}}
 					t[i].finish()
 				}
+				last = t[:]
 				return []float64{t[1].P50 / t[0].P50}, t[:], nil
+			},
+		}, {
+			name: "lane-p99", text: "the same plugin: p99 of other pods, times 500 ms", bound: 1,
+			measure: func(ctx context.Context, _ int) ([]float64, []timing, error) {
+				if last == nil {
+					samples, err := ours.stream(ctx, duration, true)
+					if err != nil {
+						return nil, nil, err
+					}
+					t := timing{Name: "one slow", rounds: rounds{samples}}
+					t.finish()
+					last = []timing{t}
+				}
+				slow := last[len(last)-1]
+				last = nil // measured again, it is measured anew
+				return []float64{slow.P99 / float64(most.Microseconds())}, []timing{slow}, nil
 			},
 		}}, nil
 	}
