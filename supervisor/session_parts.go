@@ -51,6 +51,9 @@ func (p *incoming) intercept(ctx context.Context, unmarshal ttrpc.Unmarshaler, i
 	raw := undecoded.ProtoReflect().GetUnknown()
 	more, err := moreFollows(raw)
 	if err != nil {
+		p.mu.Lock()
+		p.come = nil // the next one begins a state
+		p.mu.Unlock()
 		return nil, err
 	}
 	part := &syncPart{done: make(chan struct{})}

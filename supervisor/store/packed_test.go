@@ -175,7 +175,7 @@ func TestAContainerThatNothingHappensToTakesLittleMoreThanItsEncoding(t *testing
 		s.RemovePod(typicalPod(i).GetId())
 	}
 	packed(s)
-	if left := int(heap() - before); left > n*256 { // maps do not shrink
+	if left := int(heap() - before); left > n*512 { // maps do not shrink, and how far they grew depends on chance; what is kept of a container takes ten times that
 		t.Errorf("%d bytes are left of %d pods that are gone", left, n)
 	}
 	runtime.KeepAlive(s)
