@@ -22,8 +22,8 @@ type compiled struct {
 	// document is the manifest itself; goodData is what the configuration was when a last good manifest was good.
 	document string
 	goodData *string
-	// running says that nothing is about to be started of a last good manifest.
-	running    bool
+	// hosted is GoodManifest.Hosted.
+	hosted     bool
 	critical   globs
 	staticPods bool
 	// statesFailurePolicy says that failurePolicy was written.

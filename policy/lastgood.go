@@ -17,8 +17,8 @@ type GoodManifest struct {
 	Document string `json:"document"`
 	// ConfigData is what the plugin's configuration was.
 	ConfigData string `json:"configData"`
-	// Running says that the plugin runs and nothing is about to be started because of it, so that the state of its binary does not matter.
-	Running bool `json:"-"`
+	// Hosted says that the supervisor hosts the plugin: it looks at the files of the manifest at each start itself, and what is wrong with them is no reason to go on as if there was no plugin.
+	Hosted bool `json:"-"`
 }
 
 // Good returns the manifest of the plugin, for LoadOptions.LastGood.
@@ -84,7 +84,7 @@ func (b *builder) again(g GoodManifest) *Plugin {
 		return nil
 	}
 	c := &candidate{doc: newDocument(docs[0], g.Name), plugin: &Plugin{Name: g.Name, File: g.File, Line: g.Line, LastGood: true, compiled: compiled{document: g.Document}}}
-	c.plugin.goodData, c.plugin.running = &g.ConfigData, g.Running
+	c.plugin.goodData, c.plugin.hosted = &g.ConfigData, g.Hosted
 	b.buildPlugin(c)
 	if c.doc.failed() {
 		for _, p := range c.doc.problems.Errors() {

@@ -183,8 +183,8 @@ func TestAManifestWhoseBinaryIsGoneGoesOnOnlyWhileItRuns(t *testing.T) {
 	if got := pluginNames(d.load(policy.LoadOptions{CheckFiles: true, LastGood: kept})); got != "" {
 		t.Errorf("after a restart: %q", got)
 	}
-	kept[0].Running = true
+	kept[0].Hosted = true
 	if got := pluginNames(d.load(policy.LoadOptions{CheckFiles: true, LastGood: kept})); got != "a(last good)" {
-		t.Errorf("while it runs: %q", got)
+		t.Errorf("while it is hosted: %q", got)
 	}
 }

@@ -285,7 +285,7 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 // checkPluginFiles looks at the files that the manifest refers to.
 func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 	e := p.Spec.Exec
-	if !b.options.CheckFiles || p.running {
+	if !b.options.CheckFiles || p.hosted {
 		return
 	}
 	if a := p.Spec.Attach; a != nil && !d.failedUnder("spec.attach") {

@@ -1,6 +1,10 @@
 package supervisor
 
-import "github.com/nri-supervisor/nri-supervisor/policy"
+import (
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/policy"
+)
 
 // plan is the configuration in force and the plugins that it makes. It is immutable: a change replaces it as a whole. An event takes it once and keeps it to its end, so that a change
 // comes between two events.
@@ -9,7 +13,8 @@ type plan struct {
 	config     *policy.Config
 	hosts      []*host // in calling order
 	byName     map[string]*host
-	place      map[*host]int // in hosts
+	place      map[*host]int        // in hosts
+	broken     map[string]time.Time // since when each of invalid is
 }
 
 // invalid are the manifests that cannot be used, and of which no last good version is in force.
@@ -21,6 +26,21 @@ func (p *plan) invalid() []policy.InvalidPlugin {
 		}
 	}
 	return out
+}
+
+// brokenKey tells invalid manifests apart.
+func brokenKey(i policy.InvalidPlugin) string { return i.Name + "\x00" + i.File }
+
+// brokenSince notes since when what is invalid is: since now, if it was not before. Before the plan is in force.
+func (p *plan) brokenSince(before *plan, now time.Time) {
+	p.broken = map[string]time.Time{}
+	for _, i := range p.invalid() {
+		key := brokenKey(i)
+		p.broken[key] = now
+		if before != nil && !before.broken[key].IsZero() {
+			p.broken[key] = before.broken[key]
+		}
+	}
 }
 
 // plan returns what is in force now.

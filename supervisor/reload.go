@@ -165,7 +165,7 @@ func (s *Supervisor) loadOptions(old *plan) policy.LoadOptions {
 	o.Supervisor, o.LastGood = "", nil
 	for _, h := range old.hosts {
 		g := h.policy().Good()
-		g.Running = h.view.Load().pid != 0
+		g.Hosted = true
 		o.LastGood = append(o.LastGood, g)
 	}
 	return o

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,6 +23,7 @@ type step struct {
 func (s *Supervisor) apply(old *plan, cfg *policy.Config) (ReloadReport, []waiting) {
 	steps, byName := s.steps(old, cfg)
 	next := newPlan(old.generation+1, cfg, byName)
+	next.brokenSince(old, time.Now())
 	report := ReloadReport{
 		Hash: cfg.Hash, Changes: []PluginChange{}, NeedRestart: needRestart(s.opts.Config.Supervisor, cfg.Supervisor), Unchanged: len(cfg.Plugins),
 	}

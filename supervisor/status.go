@@ -174,7 +174,7 @@ func (s *Supervisor) Status() Status {
 	invalid, more := listed(now.invalid())
 	out.MoreInvalid = more
 	for _, p := range invalid {
-		ps := s.invalidStatus(p, now.config)
+		ps := s.invalidStatus(p, now)
 		ps.FailsClosed = slices.Contains(now.config.Supervisor.RequiredPlugins, p.Name)
 		out.Plugins = append(out.Plugins, ps)
 	}
@@ -230,9 +230,9 @@ func (h *host) stale(cfg *policy.Config) string {
 	return ""
 }
 
-func (s *Supervisor) invalidStatus(p policy.InvalidPlugin, cfg *policy.Config) PluginStatus {
+func (*Supervisor) invalidStatus(p policy.InvalidPlugin, now *plan) PluginStatus {
 	ps := PluginStatus{
-		Name: p.Name, Team: p.Team, Contact: cfg.Supervisor.Teams[p.Team].Contact, State: stateInvalid, Since: s.started, ManifestFile: p.File,
+		Name: p.Name, Team: p.Team, Contact: now.config.Supervisor.Teams[p.Team].Contact, State: stateInvalid, Since: now.broken[brokenKey(p)], ManifestFile: p.File,
 	}
 	for _, pr := range p.Problems {
 		ps.Problems = append(ps.Problems, pr.Error())

@@ -151,6 +151,7 @@ func New(o Options) *Supervisor {
 	}
 	s.restoreBypass(o.Loaded.Values[keyBypass])
 	s.first = newPlan(1, o.Config, byName)
+	s.first.brokenSince(nil, s.started)
 	s.inForce.Store(s.first)
 	s.lanes.apply(o.Config, s.plan().hosts)
 	s.metrics.configured(o.Config)

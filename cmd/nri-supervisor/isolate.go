@@ -33,7 +33,7 @@ func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap
 			_ = isolation.MakeDockFolder(p.Spec.Attach.Socket) // who listens there says what is wrong
 		}
 	}
-	return &launcher{
+	l := &launcher{
 		runDir: cfg.Supervisor.RunDir, host: host, confine: confinementsOf(cfg, file),
 		reduced: func(plugin, team string, missing []string) {
 			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
@@ -47,4 +47,8 @@ func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap
 			log.Warn("somebody removed the socket at which the plugin attaches; it was made anew", fields...)
 		},
 	}
+	for _, p := range cfg.Plugins {
+		l.runs.know(loadedFiles(p, nil)) // before any of them can write
+	}
+	return l
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nri-supervisor/nri-supervisor/filetrust"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
@@ -22,8 +25,18 @@ const firstOwnUser = 0x70000000
 type runners struct {
 	mu  sync.Mutex
 	all map[*runner]bool
+	// past are processes that have ended, of each plugin one for each confinement that it had: what they wrote is still there.
+	past map[string][]runner
+	// known is which file was there when it was first believed.
+	known map[string]fileIdentity
 	// changed are files that a process could have changed, and by which plugin: they are not believed again while the service runs.
 	changed map[string]string
+}
+
+// fileIdentity tells a file from another one, and from itself after a change, which no process can hide.
+type fileIdentity struct {
+	dev, ino uint64
+	changed  unix.Timespec // the time of the last change of its content, mode or name
 }
 
 // runner is one process.
@@ -60,12 +73,19 @@ func (r *runners) judge(f loadedFile, others []runner) error {
 	r.mu.Lock()
 	by, past := r.changed[f.path]
 	r.mu.Unlock()
+	other := r.replaced(&f) // what kept the one before from others went with it
 	for i := range others {
-		if by == "" && f.changeableBy(&others[i]) {
+		if by == "" && (f.changeableBy(&others[i]) || other && others[i].mightWrite(f.target())) {
 			by = others[i].plugin.Name
 		}
 	}
 	if by == "" {
+		if other {
+			r.mu.Lock()
+			delete(r.known, f.path)
+			r.mu.Unlock()
+			r.replaced(&f)
+		}
 		return nil
 	}
 	r.mu.Lock()
@@ -85,7 +105,40 @@ func (r *runners) othersLocked(p *policy.Plugin) []runner {
 			out = append(out, *other)
 		}
 	}
+	for _, ended := range r.past {
+		for i := range ended {
+			if !ended[i].isOf(p) {
+				out = append(out, ended[i])
+			}
+		}
+	}
 	return out
+}
+
+// know takes note of which files are there before any plugin runs.
+func (r *runners) know(files []loadedFile) {
+	for i := range files {
+		r.replaced(&files[i])
+	}
+}
+
+// replaced tells whether the file is another one than that which was first believed.
+func (r *runners) replaced(f *loadedFile) bool {
+	var st unix.Stat_t
+	if f.missing || unix.Stat(f.target(), &st) != nil {
+		return false // there is nothing to believe
+	}
+	now := fileIdentity{uint64(st.Dev), st.Ino, st.Ctim} //nolint:unconvert // not on every architecture
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, known := r.known[f.path]
+	if r.known == nil {
+		r.known = map[string]fileIdentity{}
+	}
+	if !known {
+		r.known[f.path] = now
+	}
+	return known && was != now
 }
 
 // started tells which process it is. Of one that has no mounts of its own on this host nothing is kept, which its start logs; it counts as what its profile promises.
@@ -101,8 +154,18 @@ func (r *runners) started(of *runner, i *isolation.Instance) {
 // leave tells that nothing of it runs any more.
 func (r *runners) leave(of *runner) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.all, of)
-	r.mu.Unlock()
+	if of.process == nil {
+		return // it never ran, or is trusted
+	}
+	ended := runner{plugin: of.plugin, confine: of.confine}
+	if r.past == nil {
+		r.past = map[string][]runner{}
+	}
+	if name := of.plugin.Name; !slices.ContainsFunc(r.past[name], func(o runner) bool { return reflect.DeepEqual(o.confine, ended.confine) }) {
+		r.past[name] = append(r.past[name], ended)
+	}
 }
 
 // sees returns a plugin whose process can connect to a socket of another plugin that takes these users; "": none.
@@ -142,14 +205,21 @@ func (o *runner) mayBe(uids []int64) bool {
 // writes tells whether it may be able to write at a path without links. The node trusts one without a profile as it trusts root; root's files, as all of these are, are kept from other
 // users by their modes.
 func (o *runner) writes(path string) bool {
+	return o.asRoot(path) && o.reaches(path) == isolation.ReachedWritable
+}
+
+// mightWrite tells whether it may have been able to write at a path at some time, if that was not kept from it.
+func (o *runner) mightWrite(path string) bool {
+	return o.asRoot(path) && !protectedAlways(path) && !privateAlways(path)
+}
+
+// asRoot tells whether it writes as root does where its mounts let it.
+func (o *runner) asRoot(path string) bool {
 	c := &o.confine
 	if !c.CutCapabilities || !likeRoot(c) {
 		return false
 	}
-	if c.ConfineFiles && !slices.ContainsFunc(c.ReadWrite, func(p string) bool { return within(path, resolved(p)) }) {
-		return false
-	}
-	return o.reaches(path) == isolation.ReachedWritable
+	return !c.ConfineFiles || slices.ContainsFunc(c.ReadWrite, func(p string) bool { return within(path, resolved(p)) })
 }
 
 // reaches asks the process; of one that is not there yet, or not any more, what is known is what its start asks for.
@@ -239,6 +309,9 @@ func existing(path string) string {
 	}
 	return path
 }
+
+// target is the file itself.
+func (f *loadedFile) target() string { return f.at[len(f.at)-1] }
 
 func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
 

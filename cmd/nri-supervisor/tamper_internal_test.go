@@ -169,3 +169,53 @@ func TestASocketIsSeenByWhoMayConnect(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt: the rename takes away with the old file what kept it from others, and who did it may have ended since.
+func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) {
+	t.Parallel()
+	standard, strict := isolation.Standard(nil), isolation.Strict(nil)
+	for name, tt := range map[string]struct {
+		other  isolation.Confinement
+		refuse bool
+	}{"standard": {standard, true}, "strict": {strict, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, err := os.MkdirTemp("/srv", "nri-supervisor-test") // what lies in /tmp is each plugin's own
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(folder) })
+			program := filepath.Join(folder, "program")
+			write := func(path, text string) {
+				if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+					t.Fatal(err)
+				}
+			}
+			write(program, "one")
+			is := &policy.Plugin{Name: "late"}
+			is.Spec.Exec = &policy.ExecSpec{Path: program}
+			knows := tt.other
+			knows.Protect = append(slices.Clone(knows.Protect), program)
+			var r runners
+			r.know(loadedFiles(is, nil))
+			run, err := r.admit(&policy.Plugin{Name: "early"}, knows, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.process = reaching(isolation.ReachedReadOnly)
+			if _, err := r.admit(is, isolation.None(), loadedFiles(is, nil)); err != nil {
+				t.Errorf("as it was: %v", err)
+			}
+			r.leave(run)
+			write(program+".new", "two")
+			if err := os.Rename(program+".new", program); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := r.admit(is, isolation.None(), loadedFiles(is, nil)); (err != nil) != tt.refuse {
+					t.Errorf("replaced: %v, want a refusal: %v", err, tt.refuse)
+				}
+			}
+		})
+	}
+}
