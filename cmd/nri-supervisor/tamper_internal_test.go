@@ -187,7 +187,7 @@ func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) 
 			t.Cleanup(func() { _ = os.RemoveAll(folder) })
 			program := filepath.Join(folder, "program")
 			write := func(path, text string) {
-				if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
