@@ -27,7 +27,7 @@ type runners struct {
 	all map[*runner]bool
 	// past are processes that have ended, of each plugin one for each confinement that it had: what they wrote is still there.
 	past map[string][]runner
-	// known is which file was there when it was first believed.
+	// known is which file was there when it was believed last.
 	known map[string]fileIdentity
 	// changed are files that a process could have changed, and by which plugin: they are not believed again while the service runs.
 	changed map[string]string
@@ -73,23 +73,24 @@ func (r *runners) judge(f loadedFile, others []runner) error {
 	r.mu.Lock()
 	by, past := r.changed[f.path]
 	r.mu.Unlock()
-	other := r.replaced(&f) // what kept the one before from others went with it
+	now, there := f.identity()
+	r.mu.Lock()
+	was, known := r.known[f.path]
+	r.mu.Unlock()
+	replaced := there && known && was != now // what kept the one before from others went with it
 	for i := range others {
-		if by == "" && (f.changeableBy(&others[i]) || other && others[i].mightWrite(f.target())) {
+		if by == "" && (f.changeableBy(&others[i]) || replaced && others[i].mightWrite(f.target())) {
 			by = others[i].plugin.Name
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if by == "" {
-		if other {
-			r.mu.Lock()
-			delete(r.known, f.path)
-			r.mu.Unlock()
-			r.replaced(&f)
+		if there {
+			r.believeLocked(f.path, now)
 		}
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.changed == nil {
 		r.changed = map[string]string{}
 	}
@@ -117,28 +118,20 @@ func (r *runners) othersLocked(p *policy.Plugin) []runner {
 
 // know takes note of which files are there before any plugin runs.
 func (r *runners) know(files []loadedFile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for i := range files {
-		r.replaced(&files[i])
+		if now, there := files[i].identity(); there {
+			r.believeLocked(files[i].path, now)
+		}
 	}
 }
 
-// replaced tells whether the file is another one than that which was first believed.
-func (r *runners) replaced(f *loadedFile) bool {
-	var st unix.Stat_t
-	if f.missing || unix.Stat(f.target(), &st) != nil {
-		return false // there is nothing to believe
-	}
-	now := fileIdentity{uint64(st.Dev), st.Ino, st.Ctim} //nolint:unconvert // not on every architecture
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was, known := r.known[f.path]
+func (r *runners) believeLocked(path string, now fileIdentity) {
 	if r.known == nil {
 		r.known = map[string]fileIdentity{}
 	}
-	if !known {
-		r.known[f.path] = now
-	}
-	return known && was != now
+	r.known[path] = now
 }
 
 // started tells which process it is. Of one that has no mounts of its own on this host nothing is kept, which its start logs; it counts as what its profile promises.
@@ -312,6 +305,15 @@ func existing(path string) string {
 
 // target is the file itself.
 func (f *loadedFile) target() string { return f.at[len(f.at)-1] }
+
+// identity is which file is there now; false: none.
+func (f *loadedFile) identity() (fileIdentity, bool) {
+	var st unix.Stat_t
+	if f.missing || unix.Stat(f.target(), &st) != nil {
+		return fileIdentity{}, false
+	}
+	return fileIdentity{uint64(st.Dev), st.Ino, st.Ctim}, true //nolint:unconvert // not on every architecture
+}
 
 func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
 
