@@ -199,22 +199,20 @@ type (
 	ctrInvoke func(context.Context, api.PluginService, *api.PodSandbox, *api.Container) (any, error)
 )
 
-// toPods sends each plugin the same request, which is built when the first one gets it.
-func toPods[Req, Rpl any](build func(*api.PodSandbox) *Req, call func(api.PluginService, context.Context, *Req) (*Rpl, error)) podInvoke {
-	var once sync.Once
-	var req *Req
-	return func(ctx context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
-		once.Do(func() { req = build(pod) })
-		return call(p, ctx, req)
-	}
-}
-
-// toContainers is toPods for events of containers.
+// toContainers sends each plugin the same request, which is built when the first one gets it.
 func toContainers[Req, Rpl any](build func(*api.PodSandbox, *api.Container) *Req, call func(api.PluginService, context.Context, *Req) (*Rpl, error)) ctrInvoke {
 	var once sync.Once
 	var req *Req
 	return func(ctx context.Context, p api.PluginService, pod *api.PodSandbox, ctr *api.Container) (any, error) {
 		once.Do(func() { req = build(pod, ctr) })
 		return call(p, ctx, req)
+	}
+}
+
+// toPods is toContainers for events of pods.
+func toPods[Req, Rpl any](build func(*api.PodSandbox) *Req, call func(api.PluginService, context.Context, *Req) (*Rpl, error)) podInvoke {
+	send := toContainers(func(pod *api.PodSandbox, _ *api.Container) *Req { return build(pod) }, call)
+	return func(ctx context.Context, p api.PluginService, pod *api.PodSandbox) (any, error) {
+		return send(ctx, p, pod, nil)
 	}
 }
