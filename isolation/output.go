@@ -332,19 +332,22 @@ func newLimiter(rate, burst float64, now time.Time) limiter {
 	return limiter{rate: rate, burst: burst, tokens: burst, last: now}
 }
 
+func (l *limiter) refill(now time.Time) {
+	l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.last).Seconds())
+	l.last = now
+}
+
 // take takes n, which may be more than there is, and returns how long to wait until it is there.
 func (l *limiter) take(n float64, now time.Time) time.Duration {
-	l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.last).Seconds()) - n
-	l.last = now
-	if l.tokens >= 0 {
+	l.refill(now)
+	if l.tokens -= n; l.tokens >= 0 {
 		return 0
 	}
 	return max(time.Duration(-l.tokens/l.rate*float64(time.Second)), floodPause)
 }
 
 func (l *limiter) allow(now time.Time) bool {
-	l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.last).Seconds())
-	l.last = now
+	l.refill(now)
 	if l.tokens < 1 {
 		return false
 	}
