@@ -8,7 +8,7 @@ import (
 )
 
 // narrowAfter is how long nothing has computed for long before the events have one processor again. A change of their number stops the process for some microseconds.
-const narrowAfter = time.Second
+const narrowAfter = 200 * time.Millisecond
 
 // processors decides how many of Go's processors run goroutines at once: one while there are only events to handle, Go's default while something computes beside them.
 //

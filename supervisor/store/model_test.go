@@ -58,7 +58,7 @@ func play(t *testing.T, bytes []byte) {
 		at := noon.Add(time.Duration(step) * time.Second)
 		did := act(s, w, in, at)
 		for range step % 3 { // after two of them in a row all is packed
-			s.Pack()
+			s.Pack(nil)
 		}
 		if diff := differ(s, w); diff != "" {
 			t.Fatalf("step %d, %s: store differs from its twin (-twin +store):\n%s", step, did, diff)

@@ -108,6 +108,8 @@ func (s *Store) Names(ref Ref) (Names, bool) {
 
 // parcel is a record of the store, as far as packing it goes. All but a message itself is under the store's lock.
 type parcel interface {
+	// decoded reports whether there is a message.
+	decoded() bool
 	// due returns the message that is to be packed, with its encoding if that is known. Not yet: something came about it since the last time. Both nil: there is none any more.
 	due() (m proto.Message, raw []byte, yet bool)
 	// pack puts the encoding in the message's place, unless something came about it meanwhile, and reports whether it did.
@@ -115,6 +117,8 @@ type parcel interface {
 	// rest says that it is in no list of what is to be packed.
 	rest()
 }
+
+func (b *body[T, M]) decoded() bool { return b.msg != nil }
 
 func (b *body[T, M]) due() (m proto.Message, raw []byte, yet bool) {
 	switch {
@@ -148,16 +152,25 @@ func (s *Store) warmLocked(p parcel, listed *bool) {
 	}
 }
 
-// Warm is how many pods and containers the next Pack looks at.
-func (s *Store) Warm() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.warm)
+// Warm is how many pods and containers the next Pack may have to encode: those that are gone are not among them.
+func (s *Store) Warm() (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.warm {
+		if p.decoded() {
+			n++
+		}
+	}
+	return n
 }
 
+// packedAtOnce and bytesAtOnce are after how many messages and bytes Pack pauses: a third of a millisecond of encoding.
+const packedAtOnce, bytesAtOnce = 64, 256 << 10
+
 // Pack keeps only the encoding of what nothing came about since the Pack before, and returns how many bytes that made. Call it every second or two: what events are about is then decoded, and what
-// just lives takes little memory. Its cost depends on how many pods and containers there were events about, and it holds the lock only for moments.
-func (s *Store) Pack() (bytes int) {
+// just lives takes little memory. Its cost depends on how many pods and containers there were events about. It holds the lock only for moments, and calls pause, if that is not nil, without it and
+// again and again while there is more to encode.
+func (s *Store) Pack(pause func()) (bytes int) {
 	type job struct {
 		parcel
 		msg proto.Message
@@ -182,13 +195,21 @@ func (s *Store) Pack() (bytes int) {
 		s.warm = nil
 	}
 	s.mu.Unlock()
+	messages, size := 0, 0 // since the last pause
 	for i := range jobs {
-		if j := &jobs[i]; j.raw == nil {
-			raw, err := proto.Marshal(j.msg)
-			if err == nil { // else it holds what cannot be encoded, and stays as it is
-				j.raw = raw
-			}
+		j := &jobs[i]
+		if j.raw != nil {
+			continue
 		}
+		if pause != nil && (messages == packedAtOnce || size >= bytesAtOnce) {
+			pause()
+			messages, size = 0, 0
+		}
+		raw, err := proto.Marshal(j.msg)
+		if err == nil { // else it holds what cannot be encoded, and stays as it is
+			j.raw = raw
+		}
+		messages, size = messages+1, size+len(raw)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

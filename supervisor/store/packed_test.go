@@ -14,8 +14,8 @@ import (
 
 // packed makes the store keep everything encoded.
 func packed(s *store.Store) {
-	s.Pack() // what came since the last time is spared once
-	s.Pack()
+	s.Pack(nil) // what came since the last time is spared once
+	s.Pack(nil)
 }
 
 // without returns the message without one of its fields, or of those of its linux part, each in turn.
@@ -100,12 +100,12 @@ func TestWhatIsPackedIsThere(t *testing.T) {
 	if one[0] != two[0] {
 		t.Error("two plugins that select the same pod at the same time get a copy each, want one that is shared")
 	}
-	if n := s.Pack() + s.Pack(); n == 0 {
+	if n := s.Pack(nil) + s.Pack(nil); n == 0 {
 		t.Error("what was decoded for a snapshot is not packed again")
 	}
 	gone, _, _ := s.RemovePod(ref.Pod)
 	same(t, "removed pod", want.Pod, gone.Pod)
-	if n := s.Pack() + s.Pack(); n != 0 {
+	if n := s.Pack(nil) + s.Pack(nil); n != 0 {
 		t.Errorf("%d bytes packed of what is gone", n)
 	}
 }
@@ -114,14 +114,14 @@ func TestWhatComesBetweenTwoPacksStaysDecoded(t *testing.T) {
 	t.Parallel()
 	s := store.New()
 	s.ObservePod(typicalPod(1), noon)
-	if n := s.Pack(); n != 0 {
+	if n := s.Pack(nil); n != 0 {
 		t.Errorf("%d bytes packed of what has just come", n)
 	}
 	s.ObservePod(typicalPod(1), noon)
-	if n := s.Pack(); n != 0 {
+	if n := s.Pack(nil); n != 0 {
 		t.Errorf("%d bytes packed of what came again", n)
 	}
-	if n := s.Pack(); n == 0 {
+	if n := s.Pack(nil); n == 0 {
 		t.Error("nothing packed of what has been quiet")
 	}
 }
@@ -179,4 +179,40 @@ func TestAContainerThatNothingHappensToTakesLittleMoreThanItsEncoding(t *testing
 		t.Errorf("%d bytes are left of %d pods that are gone", left, n)
 	}
 	runtime.KeepAlive(s)
+}
+
+func TestPackingPausesInBetween(t *testing.T) {
+	t.Parallel()
+	s := store.New()
+	const n = 1000
+	for i := range n {
+		s.ObservePod(typicalPod(i), noon)
+	}
+	s.Pack(nil)
+	pauses := 0
+	s.Pack(func() {
+		pauses++
+		if pauses == 1 {
+			s.ObservePod(typicalPod(1), noon) // the lock is free
+		}
+	})
+	if pauses < n/100 {
+		t.Errorf("%d pauses while %d pods were packed, want one for each 64", pauses, n)
+	}
+	if got := s.Warm(); got != 1 {
+		t.Errorf("%d pods are decoded, want the one that came meanwhile", got)
+	}
+}
+
+func TestWhatIsGoneIsNotToBePacked(t *testing.T) {
+	t.Parallel()
+	s := store.New()
+	for i := range 100 {
+		p := typicalPod(i)
+		s.ObservePod(p, noon)
+		if got := s.Warm(); got != 1 {
+			t.Fatalf("%d pods are to be packed, want only the one that is there", got)
+		}
+		s.RemovePod(p.GetId())
+	}
 }

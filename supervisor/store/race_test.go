@@ -43,7 +43,7 @@ func TestManyGoroutinesMayUseTheStoreAtOnce(t *testing.T) {
 			listed, counted := s.Missed(), s.MissedCounts()
 			_, _ = listed, counted
 			all(s)
-			s.Pack()
+			s.Pack(nil)
 			s.AddPins(store.Ref{Pod: "p0", Container: "c0"}, store.Pin{Plugin: "net", Selected: true})
 			s.ForgetPlugin("net")
 		}
