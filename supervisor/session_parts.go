@@ -41,6 +41,7 @@ func (se *session) serverOptions() []ttrpc.ServerOpt {
 
 // intercept stands between the runtime's requests and NRI's stub, which gets a state as a whole.
 func (p *incoming) intercept(ctx context.Context, unmarshal ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
+	deepen(0)
 	if info.FullMethod != synchronizeMethod {
 		return method(ctx, unmarshal)
 	}
