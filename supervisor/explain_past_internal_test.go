@@ -170,7 +170,7 @@ func TestAConflictNamesBothPluginsBothTeamsAndTheField(t *testing.T) {
 	for _, p := range f.s.Status().Plugins {
 		if got := fmt.Sprint(len(p.Conflicts), len(p.MissedInService)); p.Name == "winner" && got != "0 0" || p.Name == "loser" && got != "1 1" {
 			t.Errorf("%s: %+v, missed in service %+v", p.Name, p.Conflicts, p.MissedInService)
-		} else if p.Name == "loser" && (p.MissedInService[0] != ReasonSum{Reason: "conflict", Count: 1} || p.Conflicts[0].Plugin != "winner" || p.Conflicts[0].Team != "t" || p.Conflicts[0].Count != 1 || p.Conflicts[0].Fields[0] != "Env[K]") {
+		} else if p.Name == "loser" && (p.MissedInService[0].Reason != "conflict" || p.MissedInService[0].Count != 1 || p.MissedInService[0].First.Before(p.Since) || p.MissedInService[0].First.After(time.Now()) || p.Conflicts[0].Plugin != "winner" || p.Conflicts[0].Team != "t" || p.Conflicts[0].Count != 1 || p.Conflicts[0].Fields[0] != "Env[K]") {
 			t.Errorf("loser: %+v, missed in service %+v", p.Conflicts, p.MissedInService)
 		}
 	}

@@ -122,7 +122,7 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 		if p.Name == "strict" {
 			want = 1
 		}
-		if p.Refused != want || want == 1 && (len(p.RefusedBy) != 1 || p.RefusedBy[0] != ReasonSum{"error", 1, p.RefusedAt} || p.RefusedAt.IsZero()) {
+		if p.Refused != want || want == 1 && (len(p.RefusedBy) != 1 || p.RefusedBy[0] != ReasonSum{"error", 1, p.RefusedAt, p.RefusedAt} || p.RefusedAt.IsZero()) {
 			t.Errorf("%s: %d refusals %v, the last at %s", p.Name, p.Refused, p.RefusedBy, p.RefusedAt)
 		}
 	}

@@ -235,6 +235,9 @@ func (h *host) phaseChanged(e plugin.PhaseChanged) {
 func (h *host) transition(t breaker.Transition) {
 	h.met.transition(t)
 	h.failures.moved(t)
+	if t.To == breaker.StateClosed {
+		h.refusals.renew()
+	}
 	h.sup.emit(BreakerChanged{Plugin: h.name, Team: h.policy().Team, Transition: t})
 	switch t.To {
 	case breaker.StateOpen:

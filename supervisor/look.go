@@ -35,10 +35,10 @@ func (s *Supervisor) missedInService(plugins []PluginStatus) {
 	if len(since) == 0 {
 		return // no pass over the containers
 	}
-	for k, n := range s.store.MissedSince(since) {
+	for k, sum := range s.store.MissedSince(since) {
 		i := slices.IndexFunc(plugins, func(p PluginStatus) bool { return p.Name == k.Plugin })
 		if !slices.Contains(absent(), k.Reason) {
-			plugins[i].MissedInService = append(plugins[i].MissedInService, ReasonSum{Reason: k.Reason, Count: n})
+			plugins[i].MissedInService = append(plugins[i].MissedInService, ReasonSum{Reason: k.Reason, Count: sum.Count, First: sum.First})
 		}
 	}
 	for _, p := range plugins {

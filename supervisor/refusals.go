@@ -20,7 +20,22 @@ func (r *refusals) add(reason string) {
 		r.by = map[string]ReasonSum{}
 	}
 	r.at = time.Now()
-	r.by[reason] = ReasonSum{Reason: reason, Count: r.by[reason].Count + 1, At: r.at}
+	sum := r.by[reason]
+	if sum.First.IsZero() || r.at.Sub(sum.At) >= calm { // what was over for so long is another story
+		sum.First = r.at
+	}
+	sum.Reason, sum.Count, sum.At = reason, sum.Count+1, r.at
+	r.by[reason] = sum
+}
+
+// renew takes note that the plugin comes into service: what is refused from now on began then at the earliest.
+func (r *refusals) renew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for reason, sum := range r.by {
+		sum.First = time.Time{}
+		r.by[reason] = sum
+	}
 }
 
 // sum returns how many there were, by reason, and when the last was.

@@ -94,6 +94,9 @@ type ReasonSum struct {
 	Reason string    `json:"reason"`
 	Count  int       `json:"count"`
 	At     time.Time `json:"at,omitzero"` // the last time; known of refusals only
+	// First is the first time that it came about since the plugin is in service; of refusals, and not after ten minutes without one. Zero where that is not known: in other lists than
+	// MissedInService and RefusedBy, and of a plugin that came into service later.
+	First time.Time `json:"first,omitzero"`
 }
 
 func sortReasons(list []ReasonSum) {
@@ -118,6 +121,8 @@ func (h *host) publish() {
 	v := &hostView{state: h.machine.Phase().String(), since: time.Now(), pid: h.pid(), restarts: h.restarts, exits: h.exits, lastErr: h.lastErr}
 	if old := h.view.Load(); old != nil && old.state == v.state {
 		v.since = old.since
+	} else if v.state == plugin.Ready.String() {
+		h.refusals.renew()
 	}
 	if r := h.run(); r != nil && r.inst != nil {
 		id := r.inst.Identity()

@@ -222,7 +222,7 @@ func troubled(now time.Time) supervisor.Status {
 	st.Bypass = &until
 	st.Refused, st.RefusedUnhosted = 6, 2
 	st.Plugins[0].Quarantined = []string{"ml-training/poison-0"}
-	st.Plugins[0].MissedInService = []supervisor.ReasonSum{{Reason: "conflict", Count: 2}}
+	st.Plugins[0].MissedInService = []supervisor.ReasonSum{{Reason: "conflict", Count: 2, First: now.Add(-14*time.Minute - 30*time.Second)}}
 	st.Plugins[0].Conflicts = []supervisor.Rival{{Plugin: "cuda-fix", Team: "hpc", Count: 2, At: now.Add(-3*time.Minute - 30*time.Second), Fields: []string{"Env[LD_PRELOAD]"}}}
 	st.Plugins[0].Missed, st.Plugins[0].MissedBy = 3, []supervisor.ReasonSum{{Reason: "conflict", Count: 2}, {Reason: "not_ready", Count: 1}}
 	st.Plugins = append(

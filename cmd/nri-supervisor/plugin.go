@@ -130,6 +130,9 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 		f.line("state", p.State+" for "+sinceText(now, p.Since)+nextStart(p, now))
 	}
 	f.line("", awaitedText(p, now))
+	if look := statuspage.LookTexts(p, now); len(look) > 0 {
+		f.line("look", "needs one for "+sinceText(now, statuspage.Since(p, now))+": "+strings.Join(look, "; "))
+	}
 	if p.FailsClosed {
 		f.line("", "containers that need it are refused while it is not in service")
 	}
@@ -204,7 +207,9 @@ func writeOpening(f fields, p supervisor.PluginStatus, now time.Time) {
 	if !o.Closed.IsZero() {
 		text += "; closed again " + stamp(o.Closed)
 	}
-	f.line("  failing", statuspage.FlapText(p, now))
+	if !inService(p) { // else it stands above, as what needs a look
+		f.line("  failing", statuspage.FlapText(p, now))
+	}
 	f.line("  opened", text)
 	f.line("  first", failureText(o.First, now))
 	f.line("  last", failureText(o.Last, now))

@@ -38,13 +38,22 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 		out = append(out, fmt.Sprintf("%d %s without its work although it is in service: %s", n, run, strings.Join(why, ", ")))
 	}
 	var refused []string
-	for _, r := range p.RefusedBy {
-		if r.Reason != breaker.OutcomeRejected.String() && !r.At.IsZero() && now.Sub(r.At) < Lately { // to refuse on purpose is its work
-			refused = append(refused, r.Reason)
-		}
+	for _, r := range refusedLately(p, now) {
+		refused = append(refused, r.Reason)
 	}
 	if len(refused) > 0 {
 		out = append(out, "containers were refused for its sake in the last ten minutes: "+strings.Join(refused, ", "))
+	}
+	return out
+}
+
+// refusedLately are the reasons for which containers were refused lately, but not on purpose: that is a plugin's work.
+func refusedLately(p supervisor.PluginStatus, now time.Time) []supervisor.ReasonSum {
+	var out []supervisor.ReasonSum
+	for _, r := range p.RefusedBy {
+		if r.Reason != breaker.OutcomeRejected.String() && !r.At.IsZero() && now.Sub(r.At) < Lately {
+			out = append(out, r)
+		}
 	}
 	return out
 }

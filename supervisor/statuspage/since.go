@@ -11,7 +11,8 @@ import (
 )
 
 // Since is since when a plugin is in service or, as far as its state and its breaker tell, out of service; the page and the command line show it. A plugin that starts again and again behind an
-// open breaker, is tried in vain, is closed for a moment and opened again, or needs a look while it is closed, counts from its first failure.
+// open breaker, is tried in vain, is closed for a moment and opened again, or needs a look while it is closed, counts from its first failure; one that needs a look for what is missing or was refused
+// since it is in service, from the first of that.
 func Since(p supervisor.PluginStatus, now time.Time) time.Time {
 	if p.Breaker.Since.IsZero() { // it has no breaker
 		return p.Since
@@ -22,11 +23,26 @@ func Since(p supervisor.PluginStatus, now time.Time) time.Time {
 	if stateBad && breakerBad && breakerFirst || breakerBad && !stateBad || !stateBad && !breakerBad && !breakerFirst {
 		at = p.Breaker.Since
 	}
+	looks := len(LookTexts(p, now)) > 0
+	if first := firstTrouble(p, now); looks && first.After(at) {
+		at = first
+	}
 	since, fails := p.Breaker.Opening.Failing(now)
-	if fails && since.Before(at) && (tripped(p) || len(LookTexts(p, now)) > 0) {
+	if fails && since.Before(at) && (tripped(p) || looks) {
 		at = since
 	}
 	return at
+}
+
+// firstTrouble is when the first of what LookTexts says of missing work and of refusals came about; zero: not since the plugin is in service.
+func firstTrouble(p supervisor.PluginStatus, now time.Time) time.Time {
+	var first time.Time
+	for _, r := range append(refusedLately(p, now), p.MissedInService...) {
+		if !r.First.IsZero() && (first.IsZero() || r.First.Before(first)) {
+			first = r.First
+		}
+	}
+	return first
 }
 
 // tripped reports whether the breaker is open or tries the plugin, and no operator did it.

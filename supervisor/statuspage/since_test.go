@@ -69,6 +69,43 @@ func TestSinceAgreesWithTheTextBesideIt(t *testing.T) {
 	}
 }
 
+// TestWhatNeedsALookBeforeABreakerOpensCountsFromTheFirstMissOrRefusal, and not from when the plugin came into service.
+func TestWhatNeedsALookBeforeABreakerOpensCountsFromTheFirstMissOrRefusal(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	missed := func(first int) []supervisor.ReasonSum {
+		return []supervisor.ReasonSum{{Reason: "timeout", Count: 1, First: ago(first)}}
+	}
+	refused := func(reason string, first, last int) []supervisor.ReasonSum {
+		return []supervisor.ReasonSum{{Reason: reason, Count: 2, First: ago(first), At: ago(last)}}
+	}
+	for _, tt := range []struct {
+		name            string
+		missed, refused []supervisor.ReasonSum
+		since           int
+	}{
+		{"fine", nil, nil, 60},
+		{"containers miss its work", append(missed(7), missed(20)...), nil, 20},
+		{"containers were refused", nil, append(refused("timeout", 9, 1), refused("error", 4, 2)...), 9},
+		{"both", missed(20), refused("timeout", 30, 1), 30},
+		{"it refused on purpose", missed(20), refused("rejected", 30, 1), 20},
+		{"what was refused long ago is no trouble of now", missed(7), refused("timeout", 50, 40), 7},
+		{"refused before it came into service", nil, []supervisor.ReasonSum{{Reason: "not_ready", Count: 1, At: ago(5)}}, 60},
+	} {
+		p := healthy("p")
+		p.Since, p.Breaker.Since = ago(60), ago(90)
+		p.MissedInService, p.RefusedBy = tt.missed, tt.refused
+		if got := statuspage.Since(p, now); !got.Equal(ago(tt.since)) {
+			t.Errorf("%s: since %s, want %s", tt.name, got, ago(tt.since))
+		}
+		p.Breaker.Opening = &supervisor.Opening{At: ago(95), Cause: "hung", FailingSince: ago(100), Times: 1, Closed: ago(90), FailedAt: ago(1)}
+		if got := statuspage.Since(p, now); !got.Equal(ago(100)) {
+			t.Errorf("%s, after a breaker that opened: since %s, want %s", tt.name, got, ago(100))
+		}
+	}
+}
+
 // TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial: that it was started anew tells nobody what to mend.
 func TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial(t *testing.T) {
 	t.Parallel()

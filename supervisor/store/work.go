@@ -65,12 +65,23 @@ func (s *Store) MissedCounts() map[MissedKey]int {
 	return maps.Clone(s.missed)
 }
 
+// MissedSum is how much work is missing, and since when the first of it is.
+type MissedSum struct {
+	Count int
+	First time.Time
+}
+
 // MissedSince counts the work that is missing from containers that are being created or live, of the plugins in since and from that time on. It costs a pass over all containers.
-func (s *Store) MissedSince(since map[string]time.Time) map[MissedKey]int {
-	out := map[MissedKey]int{}
+func (s *Store) MissedSince(since map[string]time.Time) map[MissedKey]MissedSum {
+	out := map[MissedKey]MissedSum{}
 	for _, m := range s.collectMissed() {
 		if from, ok := since[m.Plugin]; ok && !m.At.Before(from) {
-			out[MissedKey{Plugin: m.Plugin, Reason: m.Reason}]++
+			key := MissedKey{Plugin: m.Plugin, Reason: m.Reason}
+			sum := out[key]
+			if sum.Count++; sum.Count == 1 || m.At.Before(sum.First) {
+				sum.First = m.At
+			}
+			out[key] = sum
 		}
 	}
 	return out
