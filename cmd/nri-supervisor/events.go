@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
@@ -92,7 +93,7 @@ interrupted or the service ends. With -o json each line is one JSON object.`,
 	return cmd
 }
 
-// tellFlaps tells note which of the plugins that the filter picks have been failing for longer than their latest decisions show.
+// tellFlaps tells note which of the plugins that the filter picks have been failing for longer than their latest decisions show, or are tried while containers are refused.
 func tellFlaps(ctx context.Context, c *admin.Client, f journal.Filter, note io.Writer) error {
 	st, err := c.Status(ctx)
 	if err != nil {
@@ -100,6 +101,9 @@ func tellFlaps(ctx context.Context, c *admin.Client, f journal.Filter, note io.W
 	}
 	for _, p := range st.Plugins {
 		text := statuspage.FlapText(p, time.Now())
+		if p.Breaker.State == breaker.StateHalfOpen.String() && p.FailsClosed {
+			text = strings.Join(nonEmpty(text, "its breaker is half_open", statuspage.MeanwhileText(p)), "; ")
+		}
 		if text == "" || f.Plugin != "" && f.Plugin != p.Name || f.Team != "" && f.Team != p.Team {
 			continue
 		}

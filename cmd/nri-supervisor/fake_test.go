@@ -263,6 +263,7 @@ func troubled(now time.Time) supervisor.Status {
 				State: "half_open", Cause: "started", Since: now.Add(-1*time.Minute - 30*time.Second), WaitsFor: supervisor.WaitCall,
 				Opening: &supervisor.Opening{At: now.Add(-3*time.Minute - 30*time.Second), Cause: "hung", Last: &supervisor.Failure{At: now.Add(-3*time.Minute - 30*time.Second), Event: "StopContainer", Namespace: "shop", Pod: "cart-7d9f", Container: "app", Reason: "hung"}},
 			},
+			FailsClosed: true,
 		},
 		supervisor.PluginStatus{
 			Name: "held", Team: "network", Index: "32", State: "ready", PID: 4901, Since: now.Add(-2*time.Hour - 30*time.Second),

@@ -32,11 +32,11 @@ some.`,
 			if err != nil {
 				return err
 			}
-			list, err := askMissed(cmd.Context(), c, name, cmd.ErrOrStderr())
+			list, unknown, err := askMissed(cmd.Context(), c, name, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return out.show(cmd.OutOrStdout(), list, func(b *paper) { writeMissed(b, list, name, time.Now()) })
+			return out.show(cmd.OutOrStdout(), list, func(b *paper) { writeMissed(b, list, name, unknown, time.Now()) })
 		},
 	}
 	cmd.Flags().StringVar(&name, "plugin", "", "only the work of this plugin")
@@ -46,28 +46,54 @@ some.`,
 	return cmd
 }
 
-// askMissed asks for the list of one plugin, or of all when name is empty. It tells note why an answer may not be the whole truth: an empty list must be no false comfort.
-func askMissed(ctx context.Context, c *admin.Client, name string, note io.Writer) ([]supervisor.MissedWork, error) {
+// askMissed asks for the list of one plugin, or of all when name is empty. It tells note why an answer may not be the whole truth: an empty list must be no false comfort. unknown says that nothing can
+// be known of what is asked for.
+func askMissed(ctx context.Context, c *admin.Client, name string, note io.Writer) (list []supervisor.MissedWork, unknown bool, err error) {
 	st, err := c.Status(ctx)
 	if err != nil {
-		return nil, asked(err)
+		return nil, false, asked(err)
+	}
+	var notes []string
+	for _, p := range st.Plugins {
+		if p.State == stateInvalid && (name == "" || p.Name == name) {
+			notes = append(notes, notHosted(p, time.Now()))
+			unknown = name != ""
+		}
+	}
+	if name == "" && st.MoreInvalid > 0 {
+		notes = append(notes, fmt.Sprintf("%d more plugins are not hosted, because their manifests are invalid: nri-supervisor check", st.MoreInvalid))
 	}
 	if name != "" {
 		if _, err := findPlugin(st, name); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	list, err := c.Missed(ctx)
+	list, err = c.Missed(ctx)
 	if err != nil {
-		return nil, asked(err)
+		return nil, false, asked(err)
 	}
 	if !st.Runtime.Connected {
-		_, err := fmt.Fprintln(note, "nri-supervisor: note: not connected to the runtime, so containers may be missing here: nri-supervisor status")
-		if err != nil {
-			return nil, fmt.Errorf("write the output: %w", err)
+		notes = append(notes, "not connected to the runtime, so containers may be missing here: nri-supervisor status")
+	}
+	for _, text := range notes {
+		if err := write(note, []byte("nri-supervisor: note: "+text+"\n")); err != nil {
+			return nil, false, err
 		}
 	}
-	return slices.DeleteFunc(list, func(m supervisor.MissedWork) bool { return name != "" && m.Plugin != name }), nil
+	return slices.DeleteFunc(list, func(m supervisor.MissedWork) bool { return name != "" && m.Plugin != name }), unknown, nil
+}
+
+// notHosted says that nobody counts the missing work of a plugin whose manifest is invalid, and why.
+func notHosted(p supervisor.PluginStatus, now time.Time) string {
+	text := "plugin " + clean(firstOf(p.Name, p.ManifestFile)) + " is not hosted"
+	if !p.Since.IsZero() {
+		text += " for " + sinceText(now, p.Since)
+	}
+	text += ", because its manifest is invalid, so which containers it would have selected is not known"
+	if why := firstOf(append(slices.Clone(p.Problems), p.LastError)...); why != "" {
+		text += ": " + clean(strings.Join(strings.Fields(why), " "))
+	}
+	return text
 }
 
 // findPlugin returns the status of a plugin, or an error that names those there are.
@@ -88,9 +114,13 @@ func findPlugin(st supervisor.Status, name string) (supervisor.PluginStatus, err
 	return supervisor.PluginStatus{}, hintError{fmt.Errorf("no such plugin: %q", name), []string{hint}}
 }
 
-// writeMissed is the list for people.
-func writeMissed(b *paper, list []supervisor.MissedWork, name string, now time.Time) {
+// writeMissed is the list for people. unknown says that an empty one is no answer.
+func writeMissed(b *paper, list []supervisor.MissedWork, name string, unknown bool, now time.Time) {
 	if len(list) == 0 {
+		if unknown {
+			fmt.Fprintf(b, "It is not known which containers run without the work of plugin %s.\n", clean(name))
+			return
+		}
 		if name != "" {
 			fmt.Fprintf(b, "No container runs without the work of plugin %s.\n", clean(name))
 			return

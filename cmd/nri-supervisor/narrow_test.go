@@ -54,7 +54,7 @@ func TestNoLineIsWiderThanTheTerminalAndNothingIsCutOff(t *testing.T) {
 		{"status", func(b *paper) { writeStatus(b, st, fakeNow()) }, []string{longPlugin(), longTeam(), longPod(), "crash_loop", "timeout"}},
 		{"plugin-list", func(b *paper) { writePlugins(b, st, fakeNow()) }, []string{longPlugin(), longTeam(), "crash_loop"}},
 		{"plugin-show", func(b *paper) { writePlugin(b, st, st.Plugins[1], fakeNow()) }, []string{longPlugin(), longTeam(), longPod(), "not_ready", "consecutive_failures"}},
-		{"missed", func(b *paper) { writeMissed(b, missed, "", fakeNow()) }, []string{longPlugin(), longTeam(), longPod(), "breaker_open"}},
+		{"missed", func(b *paper) { writeMissed(b, missed, "", false, fakeNow()) }, []string{longPlugin(), longTeam(), longPod(), "breaker_open"}},
 		{"events", func(b *paper) { hang(b, "", noteIndent, decisionLine(d)) }, []string{longPlugin(), longTeam(), longPod(), "timeout"}},
 		{"explain", func(b *paper) { writeExplanations(b, explained) }, []string{longPlugin(), longTeam(), longPod(), "timeout"}},
 		{"security", func(b *paper) { writeSecurity(b, freedoms) }, []string{longPlugin(), longTeam(), longPod()}},

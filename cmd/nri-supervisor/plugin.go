@@ -134,7 +134,7 @@ func writePlugin(b *paper, st supervisor.Status, p supervisor.PluginStatus, now 
 		f.line("look", "needs one for "+sinceText(now, statuspage.Since(p, now))+": "+strings.Join(look, "; "))
 	}
 	if p.FailsClosed {
-		f.line("", "containers that need it are refused while it is not in service")
+		f.line("", firstOf(statuspage.MeanwhileText(p), "containers that need it are refused while it is not in service"))
 	}
 	if waitsForRuntime(st, p) {
 		f.line("", "waits for the runtime: nri-supervisor status")

@@ -19,6 +19,12 @@ import (
 // stateInvalid is the state of a plugin whose manifest cannot be used (design §10).
 const stateInvalid = "invalid"
 
+// What stands before an error below a plugin's row.
+const (
+	lastErrorIs = "last error: "
+	staleIs     = "runs its last good version: "
+)
+
 func newStatus() *cobra.Command {
 	var at connectFlags
 	var out format
@@ -230,15 +236,12 @@ func trouble(st supervisor.Status, p supervisor.PluginStatus, now time.Time) []s
 	} else {
 		notes = append(notes, strings.Join(nonEmpty(stateText(p, now), breakerText(p.Breaker, now)), "; "))
 		notes = append(notes, nonEmpty(awaitedText(p, now), manualEnd(p))...)
-		if p.FailsClosed {
-			notes = append(notes, "containers that need it are refused meanwhile")
-		}
-		notes = append(notes, nonEmpty(flapText(p, now), openedText(p.Breaker, now))...)
+		notes = append(notes, nonEmpty(statuspage.MeanwhileText(p), flapText(p, now), openedText(p.Breaker, now))...)
 		if p.Breaker.State == breaker.StateHalfOpen.String() {
 			notes = append(notes, "waits: "+statuspage.WaitText(p.Breaker.WaitsFor))
 		}
 		if p.LastError != "" {
-			notes = append(notes, "last error: "+p.LastError)
+			notes = append(notes, lastErrorIs+p.LastError)
 		}
 		if n := len(p.Quarantined); n > 0 {
 			notes = append(notes, count(n, "pod")+" quarantined")
@@ -278,7 +281,7 @@ func staleText(p supervisor.PluginStatus) string {
 	if p.Stale == "" {
 		return ""
 	}
-	return "runs its last good version: " + p.Stale
+	return staleIs + p.Stale
 }
 
 // waitsForRuntime says whether a plugin is there and only the runtime is missing.

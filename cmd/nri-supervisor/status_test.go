@@ -159,3 +159,17 @@ func TestAPluginThatFlapsIsShownSinceItsFirstFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsRefusedWhileAPluginIsTriedIsSaidEverywhere(t *testing.T) {
+	t.Parallel()
+	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	for _, args := range [][]string{{"status"}, {"plugin", "show", "tried"}, {"events", "--plugin", "tried"}} {
+		code, stdout, stderr := command(t, append(args, "--socket", socket)...)
+		if code != exitOK || !strings.Contains(stdout+stderr, "the next event that selects it is the trial: a container is refused if its trial fails") {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	if _, _, stderr := command(t, "events", "--plugin", "slow", "--socket", socket); strings.Contains(stderr, "trial") {
+		t.Errorf("another plugin: %s", stderr)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -73,6 +74,7 @@ func showFrame(w io.Writer, out format, st supervisor.Status, failed error) erro
 		if rows := rowsOf(w); rows > 0 && bytes.Count(b.Bytes(), []byte("\n")) >= rows {
 			worstFirst(&st)
 			onlyCounted(&st)
+			onOneLine(st.Plugins, b.width)
 			b.Truncate(top)
 			writeStatus(b, st, now)
 			cut(b, rows)
@@ -106,6 +108,28 @@ func onlyCounted(st *supervisor.Status) {
 	if n := len(st.Warnings); n > 1 {
 		st.Warnings = []string{count(n, "warning") + ": nri-supervisor status shows them"}
 	}
+}
+
+// onOneLine leaves of what plugins and their manifests brought as errors what fits on one line: else one of them would push the others out of the window. All of it is in plugin show.
+func onOneLine(plugins []supervisor.PluginStatus, width int) {
+	for i := range plugins {
+		p := &plugins[i]
+		p.LastError = firstLine(p.LastError, width-noteIndent-len(lastErrorIs))
+		p.Stale = firstLine(p.Stale, width-noteIndent-len(staleIs))
+		p.Problems = slices.Clone(p.Problems)
+		for k, text := range p.Problems {
+			p.Problems[k] = firstLine(text, width-noteIndent)
+		}
+	}
+}
+
+// firstLine is as much of a text as fits into so many columns, with "…" where it was cut off.
+func firstLine(text string, room int) string {
+	text = clean(strings.Join(strings.Fields(text), " "))
+	if columns(text) <= room {
+		return text
+	}
+	return fitting(text, max(1, room-1)) + "…"
 }
 
 // cut leaves so much of a frame as a terminal with so many rows shows without moving the headline out of it, and says how much more there is.

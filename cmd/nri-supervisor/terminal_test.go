@@ -139,6 +139,40 @@ func TestTheShellCompletesCommandsAndTheNamesOfPlugins(t *testing.T) {
 	}
 }
 
+// TestAWatchedStatusGivesALongErrorOneLine: else the plugins behind it would not be seen.
+func TestAWatchedStatusGivesALongErrorOneLine(t *testing.T) {
+	t.Parallel()
+	st := wellBehaved(time.Now())
+	long := strings.Repeat("what the plugin said\nwhen it ended \x1b[31m", 40)
+	for _, name := range []string{"first", "second"} {
+		p := st.Plugins[0]
+		p.Name, p.State, p.LastError = name, "backoff", long
+		st.Plugins = append(st.Plugins, p)
+	}
+	st.Plugins[1].Problems, st.Plugins[1].State = []string{long}, "invalid"
+	st.Plugins[2].Stale = long
+	var w window
+	if err := showFrame(&w, formatTable, st, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(w.String(), "\n")
+	cut := 0
+	for _, l := range lines {
+		if strings.HasSuffix(l, "…") {
+			cut++
+		}
+		if columns(l) > usualWidth {
+			t.Errorf("a line of %d columns: %q", columns(l), l)
+		}
+	}
+	if cut != 3 || len(lines) > 24 || !strings.Contains(w.String(), "second") || !strings.Contains(w.String(), "gpu-env") || strings.Contains(w.String(), "more lines") {
+		t.Errorf("%d lines, %d of them cut:\n%s", len(lines), cut, w.String())
+	}
+	if st.Plugins[1].LastError != long || st.Plugins[1].Problems[0] != long {
+		t.Error("the status itself was changed")
+	}
+}
+
 // window is a terminal of the usual size.
 type window struct{ strings.Builder }
 

@@ -99,7 +99,7 @@ func judgePlugin(p supervisor.PluginStatus, connected bool, now time.Time) Judge
 	}
 	if p.FailsClosed && (j.Level == Broken || j.Level == Off) {
 		j.Level = Broken
-		j.Why += " Containers that need it are refused."
+		j.Why += " " + sentence(MeanwhileText(p))
 	}
 	return j
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/breaker"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/plugin"
 )
 
 // Lately is for how long a refusal counts as trouble of now: twice the kubelet's longest wait before it tries a container again, which is five minutes.
@@ -45,6 +46,20 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 		out = append(out, "containers were refused for its sake in the last ten minutes: "+strings.Join(refused, ", "))
 	}
 	return out
+}
+
+// MeanwhileText says what happens now to containers that need a plugin which is not in service; "" where they are created without its work.
+func MeanwhileText(p supervisor.PluginStatus) string {
+	switch {
+	case !p.FailsClosed || p.InService():
+		return ""
+	case p.State != plugin.Ready.String() || p.Breaker.State != breaker.StateHalfOpen.String():
+		return "containers that need it are refused meanwhile"
+	case p.Breaker.WaitsFor == supervisor.WaitVerdict:
+		return "a trial call is under way: containers that need it are refused until that ends, and if it fails the one that it is about, too"
+	default:
+		return "the next event that selects it is the trial: a container is refused if its trial fails, and so are those that come during it"
+	}
 }
 
 // refusedLately are the reasons for which containers were refused lately, but not on purpose: that is a plugin's work.

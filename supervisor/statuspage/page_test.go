@@ -112,7 +112,7 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 		{"invalid", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "invalid", "" }), statuspage.Broken, "Its manifest cannot be used."},
 		{"disabled", with(func(p *supervisor.PluginStatus) { p.State, p.Breaker.State = "disabled", "disabled" }), statuspage.Off, "An operator disabled it."},
 		{"tripped", with(func(p *supervisor.PluginStatus) { p.Breaker.State = "forced_open" }), statuspage.Off, "An operator tripped its breaker."},
-		{"disabled and required", with(func(p *supervisor.PluginStatus) { p.State, p.FailsClosed = "disabled", true }), statuspage.Broken, "An operator disabled it. Containers that need it are refused."},
+		{"disabled and required", with(func(p *supervisor.PluginStatus) { p.State, p.FailsClosed = "disabled", true }), statuspage.Broken, "An operator disabled it. Containers that need it are refused meanwhile."},
 		{"in service and required", with(func(p *supervisor.PluginStatus) { p.FailsClosed = true }), statuspage.Fine, ""},
 		{"in service and in conflict", with(func(p *supervisor.PluginStatus) {
 			p.Missed, p.MissedInService = 12, []supervisor.ReasonSum{{Reason: "conflict", Count: 12}}

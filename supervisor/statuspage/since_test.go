@@ -106,6 +106,33 @@ func TestWhatNeedsALookBeforeABreakerOpensCountsFromTheFirstMissOrRefusal(t *tes
 	}
 }
 
+// TestWhileAPluginThatFailsClosedIsTriedItIsSaidWhichContainersAreRefused: not all of them, as while its breaker is open.
+func TestWhileAPluginThatFailsClosedIsTriedItIsSaidWhichContainersAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		state, breaker string
+		waits          supervisor.Wait
+		open           bool // failurePolicy Ignore
+		want           string
+	}{
+		{"ready", "open", supervisor.WaitTime, false, "containers that need it are refused meanwhile"},
+		{"ready", "half_open", supervisor.WaitCall, false, "the next event that selects it is the trial: a container is refused if its trial fails"},
+		{"ready", "half_open", supervisor.WaitCallOrHealth, false, "the next event that selects it is the trial: a container is refused if its trial fails"},
+		{"ready", "half_open", supervisor.WaitVerdict, false, "a trial call is under way: containers that need it are refused until that ends"},
+		{"backoff", "half_open", supervisor.WaitStart, false, "containers that need it are refused meanwhile"},
+		{"ready", "half_open", supervisor.WaitCall, true, ""},
+		{"ready", "closed", "", false, ""},
+	} {
+		p := healthy("p")
+		p.State, p.FailsClosed, p.Breaker = tt.state, !tt.open, supervisor.BreakerView{State: tt.breaker, WaitsFor: tt.waits, Cause: "probe"}
+		text := statuspage.MeanwhileText(p)
+		j := statuspage.NewView(connected(p), "n1").Judged[0]
+		if !strings.HasPrefix(text, tt.want) || (text == "") != (tt.want == "") || text != "" && !strings.Contains(j.Why, text[1:]) || text == "" && strings.Contains(j.Why, "refused") {
+			t.Errorf("%s, %s, waits for %q: %q, the page says %q; want %q", tt.state, tt.breaker, tt.waits, text, j.Why, tt.want)
+		}
+	}
+}
+
 // TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial: that it was started anew tells nobody what to mend.
 func TestATriedPluginIsExplainedByItsOwnErrorAndNotByTheTrial(t *testing.T) {
 	t.Parallel()
