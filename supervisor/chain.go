@@ -39,10 +39,10 @@ type visit struct {
 	traced   EventTrace         // nil: it is not
 }
 
-func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
-	until, lost := se.deadline(ctx)
+func (a arrival) visit(ctx context.Context, ref store.Ref, pod *api.PodSandbox, ctr *api.Container) *visit {
+	until, lost := a.deadline(ctx)
 	v := &visit{
-		sup: se.sup, event: e, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: until, lost: lost,
+		sup: a.se.sup, event: a.event, ref: ref, pod: pod, ctr: ctr, key: podKey(pod), until: until, lost: lost,
 		name: naming{namespace: pod.GetNamespace(), pod: pod.GetName(), container: ctr.GetName(), containerID: ctr.GetId(), values: newValues(ctr.GetEnv())},
 	}
 	v.trace(ctx)
@@ -51,7 +51,8 @@ func (se *session) visit(ctx context.Context, e api.Event, ref store.Ref, pod *a
 
 // pod relays a pod event.
 func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, invoke podInvoke) error {
-	defer se.request(e)()
+	a := se.request(e)
+	defer a.done()
 	ref := store.Ref{Pod: pod.GetId()}
 	if e == api.Event_RUN_POD_SANDBOX { // before a snapshot can contain it
 		se.sup.beginning.Store(ref, nil)
@@ -63,7 +64,7 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 	pod = se.sup.store.ObservePod(pod, time.Now())
 	se.sup.recorders.take(e, pod, nil, nil)
 	sel, others := se.sup.podSelection(pod)
-	v := se.visit(ctx, e, ref, pod, nil)
+	v := a.visit(ctx, ref, pod, nil)
 	if ends(e) {
 		v.forget(sel)
 		defer v.forgotten(sel)
@@ -84,14 +85,15 @@ func (se *session) pod(ctx context.Context, e api.Event, pod *api.PodSandbox, in
 
 // container relays a container event that has no reply.
 func (se *session) container(ctx context.Context, e api.Event, pod *api.PodSandbox, ctr *api.Container, invoke ctrInvoke) error {
-	defer se.request(e)()
+	a := se.request(e)
+	defer a.done()
 	if endsSomething(e) {
 		defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	}
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	se.sup.recorders.take(e, o.Pod, o.Container, nil)
 	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
-	v := se.visit(ctx, e, o.Ref, o.Pod, o.Container)
+	v := a.visit(ctx, o.Ref, o.Pod, o.Container)
 	if ends(e) {
 		v.forget(sel)
 		defer v.forgotten(sel)

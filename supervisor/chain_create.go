@@ -93,7 +93,8 @@ func failed(parts []*part) error {
 
 // createContainer asks the selected plugins for their adjustments and merges them.
 func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
-	defer se.request(api.Event_CREATE_CONTAINER)()
+	a := se.request(api.Event_CREATE_CONTAINER)
+	defer a.done()
 	s := se.sup
 	o := s.store.ObserveCreation(pod, ctr, time.Now())
 	s.recorders.take(api.Event_CREATE_CONTAINER, o.Pod, o.Container, nil)
@@ -111,7 +112,7 @@ func (se *session) createContainer(ctx context.Context, pod *api.PodSandbox, ctr
 		s.history.decided(s, o.Ref)
 		return nil, nil, nil
 	}
-	v := se.visit(ctx, api.Event_CREATE_CONTAINER, o.Ref, o.Pod, o.Container)
+	v := a.visit(ctx, o.Ref, o.Pod, o.Container)
 	v.need, v.outside = need, se.outside()
 	parts, members := v.parts(sel)
 	defer v.publish(others)

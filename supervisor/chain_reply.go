@@ -15,14 +15,15 @@ import (
 
 // updateContainer asks the selected plugins what else to update and merges their replies.
 func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container, r *api.LinuxResources) (updates []*api.ContainerUpdate, err error) {
-	defer se.request(api.Event_UPDATE_CONTAINER)()
+	a := se.request(api.Event_UPDATE_CONTAINER)
+	defer a.done()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	se.sup.recorders.take(api.Event_UPDATE_CONTAINER, o.Pod, o.Container, r)
 	sel, others := se.sup.containerSelection(o.Ref, o.Pod, o.Container)
 	if len(sel) == 0 {
 		return nil, nil
 	}
-	v := se.visit(ctx, api.Event_UPDATE_CONTAINER, o.Ref, o.Pod, o.Container)
+	v := a.visit(ctx, o.Ref, o.Pod, o.Container)
 	parts, members := v.parts(sel)
 	defer func() {
 		v.changes(parts, err != nil)
@@ -68,7 +69,8 @@ func (se *session) updateContainer(ctx context.Context, pod *api.PodSandbox, ctr
 
 // stopContainer asks the selected plugins what to update when the container stops. A stop never fails because of a plugin.
 func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	defer se.request(api.Event_STOP_CONTAINER)()
+	a := se.request(api.Event_STOP_CONTAINER)
+	defer a.done()
 	defer se.sup.stranger(se.sup.store.Resolve(pod, ctr))()
 	o := se.sup.store.ObserveContainer(pod, ctr, time.Now())
 	se.sup.recorders.take(api.Event_STOP_CONTAINER, o.Pod, o.Container, nil)
@@ -77,7 +79,7 @@ func (se *session) stopContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	if len(sel) == 0 {
 		return nil, nil
 	}
-	v := se.visit(ctx, api.Event_STOP_CONTAINER, o.Ref, o.Pod, o.Container)
+	v := a.visit(ctx, o.Ref, o.Pod, o.Container)
 	parts, members := v.parts(sel)
 	defer func() {
 		v.changes(parts, false)

@@ -124,6 +124,7 @@ func ExplainSelection(plugins []*policy.Plugin, pod *api.PodSandbox, ctr *api.Co
 // Explain says what each plugin had to do with a pod and its containers, or with one container by its name or id. A pod that is gone is looked for in the audit, which takes time: ctx bounds
 // it. It returns an error that wraps ErrNotExplained when nothing is known. Safe for concurrent use.
 func (s *Supervisor) Explain(ctx context.Context, namespace, podName, container string) ([]Explanation, error) {
+	defer s.opts.Computing()()
 	past := s.past(ctx, namespace, podName)
 	var out []Explanation
 	pods, ctrs := s.store.All()
@@ -204,7 +205,6 @@ func (s *Supervisor) past(ctx context.Context, namespace, podName string) pastDe
 	var p pastDecisions
 	inMemory := s.journal.Decisions(journal.Filter{})
 	if s.opts.Audit != nil {
-		defer s.opts.Computing()()
 		s.explaining.Lock() // one at a time: a file may have hundreds of megabytes
 		err := audit.Read(ctx, s.opts.Audit.Path(), []string{quoted("pod", podName)}, func(d journal.Decision) {
 			if d.Touches(namespace, podName) && (len(inMemory) == 0 || d.Time.Before(inMemory[0].Time)) {

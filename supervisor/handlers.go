@@ -50,12 +50,11 @@ func margin(timeout time.Duration) time.Duration {
 const leastShare = 4
 
 // deadline is the moment by which the runtime must have been answered. lost is the moment from which on the runtime must be taken to have given the request up.
-func (se *session) deadline(ctx context.Context) (until, lost time.Time) {
-	now := time.Now()
-	sent := now.Add(-se.sup.pulse.waited(now))
+func (a arrival) deadline(ctx context.Context) (until, lost time.Time) {
+	se, sent := a.se, a.seen.Add(-a.waited)
 	lost = sent.Add(se.timeout - margin(se.timeout)/4)
 	d := sent.Add(se.budget)
-	if least := now.Add(se.budget / leastShare); d.Before(least) {
+	if least := time.Now().Add(se.budget / leastShare); d.Before(least) {
 		d = least
 	}
 	if c, ok := ctx.Deadline(); ok {

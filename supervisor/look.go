@@ -35,13 +35,23 @@ func (s *Supervisor) missedInService(plugins []PluginStatus) {
 	if len(since) == 0 {
 		return // no pass over the containers
 	}
-	for k, sum := range s.store.MissedSince(since) {
-		i := slices.IndexFunc(plugins, func(p PluginStatus) bool { return p.Name == k.Plugin })
-		if !slices.Contains(absent(), k.Reason) {
-			plugins[i].MissedInService = append(plugins[i].MissedInService, ReasonSum{Reason: k.Reason, Count: sum.Count, First: sum.First})
+	defer s.opts.Computing()()
+	sums := s.store.MissedSince(since)
+	for i := range plugins {
+		if _, counted := since[plugins[i].Name]; counted { // anew, so that the figures beside each other are of one moment
+			plugins[i].Missed, plugins[i].MissedBy = 0, nil
+		}
+	}
+	for k, sum := range sums {
+		p := &plugins[slices.IndexFunc(plugins, func(p PluginStatus) bool { return p.Name == k.Plugin })]
+		p.Missed += sum.Count
+		p.MissedBy = append(p.MissedBy, ReasonSum{Reason: k.Reason, Count: sum.Count})
+		if sum.Since > 0 && !slices.Contains(absent(), k.Reason) {
+			p.MissedInService = append(p.MissedInService, ReasonSum{Reason: k.Reason, Count: sum.Since, First: sum.First})
 		}
 	}
 	for _, p := range plugins {
+		sortReasons(p.MissedBy)
 		sortReasons(p.MissedInService)
 	}
 }

@@ -33,6 +33,7 @@ type Overview struct {
 // Overview returns the state of everything for people who look at it. What a plugin wrote last is left out: it may hold what is not for everybody who reaches the page. Safe
 // for concurrent use.
 func (s *Supervisor) Overview() Overview {
+	defer s.opts.Computing()()
 	now := time.Now()
 	out := Overview{Now: now, Status: s.Status(), Selected: s.store.SelectedCounts(), Latency: map[string][]LatencyPoint{}, MissedContainers: s.Missed()}
 	for i := range out.Plugins {

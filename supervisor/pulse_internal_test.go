@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/containerd/nri/pkg/api"
 )
 
 func TestARequestMayHaveWaitedWhileTheProcessStoodStill(t *testing.T) {
@@ -39,10 +41,28 @@ func TestARequestThatMayHaveWaitedHasLessTimeButSome(t *testing.T) {
 			{3 * time.Second, 450 * time.Millisecond, -1050 * time.Millisecond},
 		} {
 			se.sup.pulse.last.Store(&heartbeat{at: time.Now().Add(-tt.waited)})
-			until, lost := se.deadline(t.Context())
+			until, lost := se.request(api.Event_CREATE_CONTAINER).deadline(t.Context())
 			if time.Until(until) != tt.until || time.Until(lost) != tt.lost {
 				t.Errorf("waited %s: to be answered in %s, lost in %s; want %s and %s", tt.waited, time.Until(until), time.Until(lost), tt.until, tt.lost)
 			}
+		}
+	})
+}
+
+// TestHowLongARequestWaitedIsAskedWhenItIsSeen: what is asked later may not know of it any more, and the runtime has waited on.
+func TestHowLongARequestWaitedIsAskedWhenItIsSeen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		se := &session{sup: &Supervisor{}, timeout: 2 * time.Second, budget: 1800 * time.Millisecond}
+		se.sup.pulse.beat(time.Now())
+		time.Sleep(time.Second)
+		a := se.request(api.Event_CREATE_CONTAINER)
+		for range 3 {
+			se.sup.pulse.beat(time.Now())
+			time.Sleep(pulsePeriod)
+		}
+		if until, lost := a.deadline(t.Context()); time.Until(until) != 500*time.Millisecond || time.Until(lost) != 650*time.Millisecond {
+			t.Errorf("to be answered in %s, lost in %s; want 500 ms and 650 ms", time.Until(until), time.Until(lost))
 		}
 	})
 }

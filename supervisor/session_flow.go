@@ -63,14 +63,23 @@ func (f *flow) quiet() <-chan struct{} {
 	return f.idle
 }
 
-// request accounts for one request of the runtime; call what it returns when the answer is ready.
-func (se *session) request(e api.Event) (done func()) {
-	begin := time.Now()
-	waited := se.sup.pulse.waited(begin)
-	id := se.flow.enter(begin)
-	return func() {
-		se.flow.leave(id)
-		took := time.Since(begin) + waited
-		se.sup.metrics.request(e, took, took > se.timeout)
-	}
+// arrival is one request of the runtime that is being answered.
+type arrival struct {
+	se     *session
+	event  api.Event
+	id     uint64
+	seen   time.Time
+	waited time.Duration // how long it may have waited before, unseen; 0 as a rule
+}
+
+// request accounts for one request of the runtime; call done when the answer is ready.
+func (se *session) request(e api.Event) arrival {
+	now := time.Now()
+	return arrival{se: se, event: e, id: se.flow.enter(now), seen: now, waited: se.sup.pulse.waited(now)}
+}
+
+func (a arrival) done() {
+	a.se.flow.leave(a.id)
+	took := time.Since(a.seen) + a.waited
+	a.se.sup.metrics.request(a.event, took, took > a.se.timeout)
 }

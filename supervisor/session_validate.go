@@ -53,11 +53,12 @@ func consulted(parts []*part) []*api.PluginInstance {
 // validate asks the selected validators, each once. An error refuses the container.
 func (se *session) validate(ctx context.Context, req *api.ValidateContainerAdjustmentRequest) error {
 	const event = api.Event_VALIDATE_CONTAINER_ADJUSTMENT
-	defer se.request(event)()
+	a := se.request(event)
+	defer a.done()
 	s := se.sup
 	o := s.store.ObserveContainer(req.GetPod(), req.GetContainer(), time.Now())
 	sel, _ := s.containerSelection(o.Ref, o.Pod, o.Container)
-	v := se.visit(ctx, event, o.Ref, o.Pod, o.Container)
+	v := a.visit(ctx, o.Ref, o.Pod, o.Container)
 	var judges []selected
 	for _, c := range sel {
 		if c.h.validates() {

@@ -262,6 +262,7 @@ type MissedWork struct {
 
 // Missed lists the living containers that run without a plugin's work. Safe for concurrent use.
 func (s *Supervisor) Missed() []MissedWork {
+	defer s.opts.Computing()()
 	var out []MissedWork
 	now := s.plan()
 	for _, m := range s.store.Missed() {

@@ -45,6 +45,24 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSp
 		return hintError{fmt.Errorf("metrics: %w", err), []string{"set metrics.address to a free address, or to \"\" for no listener"}}
 	}
 	log.Info("listening", zap.String("address", l.Addr().String()))
+	srv := &http.Server{
+		Handler: readOnly(certs.guard(routes(address, certs == nil, reg, s, cpus))), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	parts.Go(func() {
+		if err := serveOn(srv, l, certs); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics listener ended", zap.Error(err))
+		}
+	})
+	parts.Go(func() {
+		<-ctx.Done()
+		_ = srv.Close()
+	})
+	return nil
+}
+
+// routes are what is served at the metrics address. plain: without TLS, so that any name may lead a browser here.
+func routes(address string, plain bool, reg *prometheus.Registry, s observed, cpus *processors) http.Handler {
 	mux := http.NewServeMux()
 	scrape := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -57,21 +75,12 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSp
 	if err != nil {
 		node = "this node"
 	}
-	mux.Handle("/", statuspage.Handler(s, node))
-	srv := &http.Server{
-		Handler: readOnly(certs.guard(mux)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10,
+	page := statuspage.Handler(s, node)
+	if plain {
+		page = statuspage.AtItsAddress(address, page)
 	}
-	parts.Go(func() {
-		if err := serveOn(srv, l, certs); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics listener ended", zap.Error(err))
-		}
-	})
-	parts.Go(func() {
-		<-ctx.Done()
-		_ = srv.Close()
-	})
-	return nil
+	mux.Handle("/", page)
+	return mux
 }
 
 // serveOn serves with TLS when there are certificates.

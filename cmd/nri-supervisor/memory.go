@@ -22,6 +22,8 @@ const (
 	quietBytes = 512 << 10
 	// idleHeap is how much memory the process may hold that nothing uses, before it is given back in a quiet moment.
 	idleHeap = 4 << 20
+	// restless is for how long a node may have no quiet moment until memory is given back all the same. What it takes back then is some thousand page faults.
+	restless = 10 * time.Minute
 	// decodedTimes is how much more memory a message takes decoded than encoded, at least.
 	decodedTimes = 2
 )
@@ -35,12 +37,13 @@ type heapState struct {
 
 // heapKeeper decides how the heap is kept: large where that is cheap, and small when nothing happens. The zero value is ready for use.
 type heapKeeper struct {
-	seen, given uint64 // allocated at the last look, and when memory was given back last
-	packed      uint64 // what was packed since then: the collector may not know yet that the unpacked is garbage
+	seen, given uint64    // allocated at the last look, and when memory was given back last
+	packed      uint64    // what was packed since then: the collector may not know yet that the unpacked is garbage
+	rested      time.Time // the last quiet moment, or when memory was given back without one
 }
 
 // look returns for how much growth, in percent of what lives, a collection is due, and whether memory is to be given back now. packed is how many bytes were packed just before.
-func (k *heapKeeper) look(h heapState, packed uint64) (percent int, giveBack bool) {
+func (k *heapKeeper) look(h heapState, packed uint64, now time.Time) (percent int, giveBack bool) {
 	percent = percentMost
 	if h.live > 0 {
 		percent = int(min(max(spareHeap*100/h.live, percentLeast), percentMost))
@@ -48,25 +51,31 @@ func (k *heapKeeper) look(h heapState, packed uint64) (percent int, giveBack boo
 	quiet := h.allocated-k.seen < quietBytes+2*packed
 	k.seen = h.allocated
 	k.packed += packed
-	if quiet && h.held+decodedTimes*k.packed > h.live+idleHeap && h.allocated-k.given > idleHeap {
-		k.given, k.packed = h.allocated, 0
+	if quiet || k.rested.IsZero() {
+		k.rested = now
+	}
+	if (quiet || now.Sub(k.rested) >= restless) && h.held+decodedTimes*k.packed > h.live+idleHeap && h.allocated-k.given > idleHeap {
+		k.given, k.packed, k.rested = h.allocated, 0, now
 		giveBack = true
 	}
 	return percent, giveBack
 }
 
-// keepHeap keeps the heap until ctx ends. rest makes what is known take little memory, and returns how many bytes it packed. What GOGC in the environment says stays.
-func keepHeap(ctx context.Context, rest func() int) {
+// keepHeap keeps the heap until ctx ends. rest makes what is known take little memory, and returns how many bytes it packed. compute is told while memory is given back, which takes a processor: there
+// may be events meanwhile. What GOGC in the environment says stays.
+func keepHeap(ctx context.Context, rest func() int, compute func() (done func())) {
 	var k heapKeeper
 	set := 0
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
 	for {
 		packed := uint64(rest()) //nolint:gosec // a number of bytes
-		percent, giveBack := k.look(readHeap(), packed)
+		percent, giveBack := k.look(readHeap(), packed, time.Now())
 		if giveBack {
+			done := compute()
 			runtime.GC() // what pools hold outlives one collection
 			debug.FreeOSMemory()
+			done()
 		}
 		if percent != set && os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(percent)

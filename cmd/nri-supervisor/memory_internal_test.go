@@ -1,12 +1,15 @@
 package main
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestASmallHeapMayGrowFreelyAndALargeOneAsGoDoesIt(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 8 << 20: 300, 12 << 20: 200, 24 << 20: 100, 1 << 30: 100} {
 		var k heapKeeper
-		if got, _ := k.look(heapState{live: live}, 0); got != want {
+		if got, _ := k.look(heapState{live: live}, 0, time.Time{}); got != want {
 			t.Errorf("%d bytes live: %d %%, want %d", live, got, want)
 		}
 	}
@@ -30,8 +33,38 @@ func TestMemoryIsGivenBackOnceInAQuietMoment(t *testing.T) {
 		{"nothing happens", heapState{live: 60 * mib, held: 62 * mib, allocated: 330*mib + 2}, 0, false},
 		{"what is known is packed, which the collector has not seen", heapState{live: 60 * mib, held: 62 * mib, allocated: 345*mib + 3}, 14 * mib, true},
 	} {
-		if _, got := k.look(step.heap, step.packed); got != step.want {
+		if _, got := k.look(step.heap, step.packed, time.Time{}.Add(time.Duration(i+1)*time.Second)); got != step.want {
 			t.Errorf("step %d, %s: given back %t, want %t", i, step.name, got, step.want)
+		}
+	}
+}
+
+func TestMemoryIsGivenBackAllTheSameOnANodeThatIsNeverQuiet(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	var k heapKeeper
+	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	var given []time.Duration
+	for at := time.Duration(0); at <= 25*time.Minute; at += memoryEvery { // a mebibyte is allocated in each second
+		if _, back := k.look(heapState{live: 10 * mib, held: 200 * mib, allocated: uint64(at/time.Second+1) * mib}, 0, begin.Add(at)); back { //nolint:gosec // above zero
+			given = append(given, at)
+		}
+	}
+	if len(given) != 2 || given[0] != restless || given[1] != 2*restless {
+		t.Errorf("given back after %v, want after 10 and 20 minutes", given)
+	}
+	if _, back := k.look(heapState{live: 10 * mib, held: 12 * mib, allocated: 9000 * mib}, 0, begin.Add(time.Hour)); back {
+		t.Error("given back although there is nothing to give")
+	}
+	k = heapKeeper{}
+	for at := time.Duration(0); at <= 25*time.Minute; at += memoryEvery {
+		allocated := uint64(at/time.Second+1) * mib //nolint:gosec // above zero
+		if at%(9*time.Minute) == 0 {
+			allocated -= mib - 1 // a quiet moment, with nothing new to give back
+			k.given = allocated
+		}
+		if _, back := k.look(heapState{live: 10 * mib, held: 200 * mib, allocated: allocated}, 0, begin.Add(at)); back {
+			t.Errorf("given back after %s, less than ten minutes after a quiet moment", at)
 		}
 	}
 }

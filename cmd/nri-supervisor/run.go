@@ -194,7 +194,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	if err := serveAdmin(side, &parts, spec.Admin, sup, log, level); err != nil {
 		return err
 	}
-	parts.Go(func() { keepHeap(side, sup.Rest) })
+	parts.Go(func() { keepHeap(side, sup.Rest, cpus.compute) })
 	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
 	watching, stopWatch := context.WithCancel(ctx)
 	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, systemd, log) })

@@ -32,11 +32,15 @@ func LookTexts(p supervisor.PluginStatus, now time.Time) []string {
 				why[i] += " (" + text + conflictText(p, r.Reason) + ")"
 			}
 		}
-		run := "containers run"
-		if n == 1 {
+		run, all := "containers run", max(n, p.Missed) // as missed lists them
+		if all == 1 {
 			run = "container runs"
 		}
-		out = append(out, fmt.Sprintf("%d %s without its work although it is in service: %s", n, run, strings.Join(why, ", ")))
+		if all > n {
+			out = append(out, fmt.Sprintf("%d %s without its work, %d of them although it was in service: %s", all, run, n, strings.Join(why, ", ")))
+		} else {
+			out = append(out, fmt.Sprintf("%d %s without its work although it is in service: %s", n, run, strings.Join(why, ", ")))
+		}
 	}
 	var refused []string
 	for _, r := range refusedLately(p, now) {

@@ -118,6 +118,9 @@ func TestWhatIsWrongWithAPluginIsSaidInOneSentence(t *testing.T) {
 			p.Missed, p.MissedInService = 12, []supervisor.ReasonSum{{Reason: "conflict", Count: 12}}
 			p.Conflicts = []supervisor.Rival{{Plugin: "q", Team: "t", Count: 12}}
 		}), statuspage.Look, "12 containers run without its work although it is in service: conflict 12 (another plugin had set the same: q)."},
+		{"in service, and missed before as well", with(func(p *supervisor.PluginStatus) {
+			p.Missed, p.MissedInService = 3, []supervisor.ReasonSum{{Reason: "conflict", Count: 1}}
+		}), statuspage.Look, "3 containers run without its work, 1 of them although it was in service: conflict 1 (another plugin had set the same)."},
 		{"in service and refusing", with(func(p *supervisor.PluginStatus) {
 			p.Refused, p.RefusedBy = 1, []supervisor.ReasonSum{{Reason: "timeout", Count: 1, At: now.Add(-time.Minute)}, {Reason: "error", Count: 1, At: now.Add(-time.Hour)}}
 		}), statuspage.Look, "Containers were refused for its sake in the last ten minutes: timeout."},

@@ -65,24 +65,31 @@ func (s *Store) MissedCounts() map[MissedKey]int {
 	return maps.Clone(s.missed)
 }
 
-// MissedSum is how much work is missing, and since when the first of it is.
+// MissedSum is how much work of a plugin is missing for a reason.
 type MissedSum struct {
-	Count int
-	First time.Time
+	Count int       // all of it
+	Since int       // what is missing from the given time on
+	First time.Time // when the first of that came about; zero: none did
 }
 
-// MissedSince counts the work that is missing from containers that are being created or live, of the plugins in since and from that time on. It costs a pass over all containers.
+// MissedSince counts the work that is missing from containers that are being created or live, of the plugins in since: all of it, and what is missing from that time on. It costs a pass over all
+// containers.
 func (s *Store) MissedSince(since map[string]time.Time) map[MissedKey]MissedSum {
 	out := map[MissedKey]MissedSum{}
 	for _, m := range s.collectMissed() {
-		if from, ok := since[m.Plugin]; ok && !m.At.Before(from) {
-			key := MissedKey{Plugin: m.Plugin, Reason: m.Reason}
-			sum := out[key]
-			if sum.Count++; sum.Count == 1 || m.At.Before(sum.First) {
+		from, ok := since[m.Plugin]
+		if !ok {
+			continue
+		}
+		key := MissedKey{Plugin: m.Plugin, Reason: m.Reason}
+		sum := out[key]
+		sum.Count++
+		if !m.At.Before(from) {
+			if sum.Since++; sum.Since == 1 || m.At.Before(sum.First) {
 				sum.First = m.At
 			}
-			out[key] = sum
 		}
+		out[key] = sum
 	}
 	return out
 }

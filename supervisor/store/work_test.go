@@ -101,6 +101,11 @@ func TestMissedIsSortedForPeople(t *testing.T) {
 		row("a", "z", "2", "main", "8", "net"), row("b", "x", "1", "main", "9", "gpu"),
 	}, s.Missed())
 	same(t, "counts", map[store.MissedKey]int{{Plugin: "gpu", Reason: "timeout"}: 4, {Plugin: "net", Reason: "timeout"}: 1}, s.MissedCounts())
+	s.SetWork(store.Ref{Pod: "1", Container: "9"}, store.Work{Plugin: "gpu", Reason: "timeout", At: noon.Add(2 * time.Minute), Missed: true})
+	s.SetWork(store.Ref{Pod: "3", Container: "7"}, store.Work{Plugin: "gpu", Reason: "timeout", At: noon.Add(time.Minute), Missed: true})
+	same(t, "since", map[store.MissedKey]store.MissedSum{
+		{Plugin: "gpu", Reason: "timeout"}: {Count: 4, Since: 2, First: noon.Add(time.Minute)}, {Plugin: "net", Reason: "timeout"}: {Count: 1},
+	}, s.MissedSince(map[string]time.Time{"gpu": noon.Add(time.Minute), "net": noon.Add(time.Minute)}))
 }
 
 func TestTheCountsHandedOutAreACopy(t *testing.T) {
