@@ -14,9 +14,11 @@ import (
 // seen is a supervisor that is well.
 type seen struct{}
 
-func (seen) Ready() (ok bool, why string)  { return true, "" }
-func (seen) Alive() (ok bool, why string)  { return true, "" }
-func (seen) Overview() supervisor.Overview { return supervisor.Overview{Status: wellBehaved(fakeNow())} }
+func (seen) Ready() (ok bool, why string) { return true, "" }
+func (seen) Alive() (ok bool, why string) { return true, "" }
+func (seen) Overview() supervisor.Overview {
+	return supervisor.Overview{Status: wellBehaved(fakeNow())}
+}
 
 // TestAStrangersHostNameIsRefusedByThePageOnly: probes and Prometheus come by the name of a Service, too.
 func TestAStrangersHostNameIsRefusedByThePageOnly(t *testing.T) {
