@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -100,9 +101,13 @@ func closeShown(list []shown) {
 	}
 }
 
-// leadsTo is why a listed path is not shown.
+// leadsTo is why a listed path is not shown: where it leads to meets what else is said of a path.
 func (s shown) leadsTo(what string) error {
-	return fmt.Errorf("show %q: a link that others can change leads to %q, and so to %q, which the list does not name: list what is meant without links", s.listed, s.path, what)
+	to := strconv.Quote(s.path)
+	if what != s.path {
+		to += ", and so to " + strconv.Quote(what)
+	}
+	return fmt.Errorf("show %q: a link that others can change leads to %s, which the list does not name: list what is meant without links", s.listed, to)
 }
 
 // checkShown refuses a listed path that leads to, into or above what is hidden, frozen or protected, if only a link in a folder that somebody may write to does that.

@@ -25,7 +25,7 @@ const firstOwnUser = 0x70000000
 type runners struct {
 	mu  sync.Mutex
 	all map[*runner]bool
-	// past are processes that have ended, of each plugin one for each confinement that it had: what they wrote is still there.
+	// past are processes that have ended, of each plugin one for each team and confinement that it had: what they wrote is still there.
 	past map[string][]runner
 	// known is which file was there when it was believed last.
 	known map[string]fileIdentity
@@ -156,7 +156,9 @@ func (r *runners) leave(of *runner) {
 	if r.past == nil {
 		r.past = map[string][]runner{}
 	}
-	if name := of.plugin.Name; !slices.ContainsFunc(r.past[name], func(o runner) bool { return reflect.DeepEqual(o.confine, ended.confine) }) {
+	if name := of.plugin.Name; !slices.ContainsFunc(r.past[name], func(o runner) bool {
+		return o.plugin.Team == ended.plugin.Team && reflect.DeepEqual(o.confine, ended.confine)
+	}) {
 		r.past[name] = append(r.past[name], ended)
 	}
 }

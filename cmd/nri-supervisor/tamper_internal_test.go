@@ -115,6 +115,40 @@ func TestAPluginExecutesNothingThatAProcessOfAnotherCouldChange(t *testing.T) {
 	}
 }
 
+func TestAProcessThatHasEndedIsRememberedForEachTeamThatHadItsName(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, defaults := policy.DefaultSpecs()
+	of := func(team string) *policy.Plugin {
+		p := &policy.Plugin{Name: "p", Team: team, Spec: defaults, FileTrust: policy.TrustStrict}
+		p.Spec.Exec = &policy.ExecSpec{Path: program}
+		return p
+	}
+	standard := isolation.Standard(nil)
+	standard.PrivateTmp = nil // it can write to the test's folder
+	var r runners
+	for _, team := range []string{"a", "b", "a"} {
+		run, err := r.admit(of(team), standard, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.process = ended{}
+		r.leave(run)
+	}
+	if n := len(r.past["p"]); n != 2 {
+		t.Errorf("%d processes are remembered, want one for each team", n)
+	}
+	for _, team := range []string{"a", "b"} { // the other one's process could change it
+		is := of(team)
+		if _, err := r.admit(is, standard, loadedFiles(is, nil)); err == nil {
+			t.Errorf("the plugin of team %s executes what the one of the other team could change", team)
+		}
+	}
+}
+
 func TestWhatLeadsToWhatAPluginExecutesIsKeptFromOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
