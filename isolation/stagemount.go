@@ -54,6 +54,9 @@ func (o *order) remount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
+	if err := uncover(); err != nil {
+		return err
+	}
 	mounts, err := listMounts()
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func enter(place int) error { return unix.Fchdir(place) }
 // protect makes paths read only, wherever they are mounted, and puts those of the lists into their places, the ones above before those below: the nearest decides.
 //
 // A folder above a protected or hidden path could be moved away, and another one made in its place, for the host as well: what is a place of a
-// mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself.
+// mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself, wherever it is mounted.
 func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	var todo steps
 	var kept []string
@@ -120,6 +123,12 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 		todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
 	}
 	protected := len(kept)
+	if len(o.Protect) > 0 {
+		for _, path := range roots(kept, list, mounts) {
+			kept = append(kept, path)
+			todo = append(todo, step{path, func() error { return protectFolder(path) }})
+		}
+	}
 	for _, m := range masks {
 		kept = append(kept, m.path)
 	}
@@ -157,14 +166,18 @@ func aliases(protected []string, list []shown, mounts []mounted) []string {
 	for _, path := range protected {
 		same, parts := mask{path: path}.elsewhere(mounts)
 		for _, place := range slices.Concat(same, parts) {
-			covered := slices.ContainsFunc(protected, func(p string) bool { return within(place, p) }) &&
-				!slices.ContainsFunc(list, func(s shown) bool { return s.writable && within(place, s.path) })
-			if !covered && !within("/var/lib", place) && !slices.Contains(protected, place) && !slices.Contains(out, place) {
+			if !covered(place, protected, list) && !within("/var/lib", place) && !slices.Contains(protected, place) && !slices.Contains(out, place) {
 				out = append(out, place)
 			}
 		}
 	}
 	return out
+}
+
+// covered tells whether a place is below a protected path, and no list makes it, or a folder above it, writable.
+func covered(place string, protected []string, list []shown) bool {
+	return slices.ContainsFunc(protected, func(p string) bool { return within(place, p) }) &&
+		!slices.ContainsFunc(list, func(s shown) bool { return s.writable && within(place, s.path) })
 }
 
 // steps are changes of paths.
@@ -231,14 +244,15 @@ func foldersAbove(paths, others []string) map[string]bool {
 	return out
 }
 
-// bindOnItself makes an open place a place of a mount, of itself with what is mounted below it, and changes the attributes of all that, if any are given.
-func bindOnItself(place int, change unix.MountAttr) error {
+// bindOnItself makes an open place a place of a mount, of itself with what is mounted below it, and changes the attributes of that, if any are given; below is AT_RECURSIVE for all of it, 0 for
+// the place alone.
+func bindOnItself(place int, change unix.MountAttr, below uint) error {
 	tree, err := unix.OpenTree(place, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return err
 	}
 	if change != (unix.MountAttr{}) {
-		err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &change)
+		err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|below, &change)
 	}
 	if err == nil {
 		err = attach(tree, place)
@@ -248,7 +262,7 @@ func bindOnItself(place int, change unix.MountAttr) error {
 
 // protectPath binds a path on itself. One that does not exist, by now, needs no protection.
 func protectPath(path string, change unix.MountAttr) error {
-	err := atPlace(path, func(place int) error { return bindOnItself(place, change) })
+	err := atPlace(path, func(place int) error { return bindOnItself(place, change, unix.AT_RECURSIVE) })
 	if err != nil && !absent(err) {
 		return fmt.Errorf("protect %q: %w", path, err)
 	}
@@ -274,7 +288,9 @@ func (o *order) closeDevices() error {
 		}
 		target, err := filepath.EvalSymlinks(path)
 		if err == nil && within(target, "/dev") {
-			err = atPlace(target, func(place int) error { return bindOnItself(place, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV}) })
+			err = atPlace(target, func(place int) error {
+				return bindOnItself(place, unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV}, unix.AT_RECURSIVE)
+			})
 		}
 		if err != nil && (!errors.Is(err, unix.ENOENT) || !slices.Contains(systemDevices(), path)) {
 			return fmt.Errorf("open device %q: %w", path, err)

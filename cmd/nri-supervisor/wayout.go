@@ -106,7 +106,17 @@ func leadsOut(c *isolation.Confinement, path string) bool {
 		}
 	}
 	return slices.ContainsFunc(executed(), func(p string) bool { return within(path, p) }) ||
-		slices.ContainsFunc(ofTheKernel(), func(p string) bool { return overlap(path, p) }) || isDisk(path)
+		slices.ContainsFunc(ofTheKernel(), func(p string) bool { return overlap(path, p) }) || isDisk(path) || isRootElsewhere(path)
+}
+
+// isRootElsewhere tells whether the path is another place of the root folder.
+func isRootElsewhere(path string) bool {
+	root, err := os.Stat("/")
+	if err != nil || path == "/" {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(info, root)
 }
 
 func isKernels(path string) bool { return within(path, "/proc") || within(path, "/sys") }

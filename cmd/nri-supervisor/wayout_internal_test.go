@@ -56,6 +56,7 @@ func TestWhoCanUndoHisConfinementIsShownAsThatInEachLine(t *testing.T) {
 		"files by number":                         {policy.SandboxSpec{Capabilities: adds("DAC_READ_SEARCH")}, "DAC_READ_SEARCH", all},
 		"files by number, as nobody":              {policy.SandboxSpec{User: "65534", Capabilities: adds("DAC_READ_SEARCH")}, "", nil},
 		"network settings":                        {policy.SandboxSpec{Capabilities: adds("NET_ADMIN", "SYS_TIME", "SYS_BOOT", "SYS_NICE")}, "", nil},
+		"another place of the root":               {policy.SandboxSpec{ReadWritePaths: []string{"/proc/self/root"}}, "/proc/self/root", all},
 		"cgroups":                                 {policy.SandboxSpec{ReadWritePaths: []string{"/sys/fs/cgroup"}}, "/sys/fs/cgroup", cgroup},
 		"some cgroups":                            {policy.SandboxSpec{ReadWritePaths: []string{"/sys/fs/cgroup/unified/x"}}, "/sys/fs/cgroup/unified/x", cgroup},
 		"cgroups, as nobody":                      {policy.SandboxSpec{User: "65534", ReadWritePaths: []string{"/sys/fs/cgroup"}}, "", nil},

@@ -53,6 +53,8 @@ func TestMain(m *testing.M) {
 			os.Exit(makeOrphan())
 		case lacking:
 			os.Exit(startWithout(os.Args[2:]))
+		case twice:
+			os.Exit(mountTwice(os.Args[2]))
 		case attempter:
 			fmt.Println(attempt(os.Args[2]))
 			os.Exit(0)

@@ -90,6 +90,11 @@ func ask(t *testing.T, i *isolation.Instance, words string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	return told(ctx, i, words)
+}
+
+// told is what a plugin says that came of an attempt.
+func told(ctx context.Context, i *isolation.Instance, words string) string {
 	reply, err := i.Plugin().CreateContainer(ctx, &api.CreateContainerRequest{
 		Pod: &api.PodSandbox{Id: "p"}, Container: &api.Container{Id: "c", Name: words, PodSandboxId: "p"},
 	})
