@@ -26,6 +26,8 @@ type ExitRecord struct {
 	Output   []string  `json:"output,omitempty"`
 	At       time.Time `json:"at"`
 	InFlight string    `json:"inFlight,omitempty"`
+	// Withheld is how many lines of output there are that Output does not have; 0 where it has all.
+	Withheld int `json:"withheldOutput,omitempty"`
 }
 
 // withLastWords is the detail, and what the process said last if that may be why it ended: of a crash the line that begins it.

@@ -30,7 +30,7 @@ type Overview struct {
 	Decisions []journal.Decision `json:"decisions"`
 }
 
-// Overview returns the state of everything for people who look at it. What a plugin wrote last is left out: it may hold what is not for everybody who reaches the page. Safe
+// Overview returns the state of everything for people who look at it. Of what a plugin wrote last there is only the number of lines: it may hold what is not for everybody who reaches the page. Safe
 // for concurrent use.
 func (s *Supervisor) Overview() Overview {
 	defer s.opts.Computing()()
@@ -43,7 +43,7 @@ func (s *Supervisor) Overview() Overview {
 			if said, plain := x.withLastWords(), x.withoutOutput(); said != plain { // the last error may be that, or have it inside
 				p.LastError, p.Stale = strings.ReplaceAll(p.LastError, said, plain), strings.ReplaceAll(p.Stale, said, plain)
 			}
-			x.Detail, x.Output = x.withoutOutput(), nil
+			x.Detail, x.Withheld, x.Output = x.withoutOutput(), len(x.Output), nil
 			exits[k] = x
 		}
 		p.Exits = exits

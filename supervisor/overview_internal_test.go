@@ -57,6 +57,9 @@ func TestThePageHasNothingThatAPluginPrinted(t *testing.T) {
 			if strings.Contains(string(page), words) {
 				t.Errorf("the page has what the plugin printed:\n%s", page)
 			}
+			if there, said := f.s.Status().Plugins[0].Exits[0], f.s.Overview().Plugins[0].Exits[0]; said.Withheld != len(there.Output) || there.Withheld != 0 {
+				t.Errorf("the page says that %d lines are to be read elsewhere, of %d", said.Withheld, len(there.Output))
+			}
 			if got := f.s.Overview().Plugins[0].LastError; got != c.want {
 				t.Errorf("the page has the last error %q, want %q", got, c.want)
 			}

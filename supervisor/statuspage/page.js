@@ -115,6 +115,7 @@ function card(p, j, v, now) {
   if (p.lastError && !(failed && failed.endsWith(p.lastError)) && !(opened && opened.last)) row("Last error", p.lastError);
   const exit = (p.exits || []).at(-1);
   if (exit && j.level === "broken" && !(opened && opened.last && opened.last.reason === exit.reason)) row("Last exit", since(exit.at, now) + ": " + exit.reason + ", " + brief(exit.detail || "") + (exit.inFlight ? ", during " + exit.inFlight : ""));
+  if (exit && exit.withheldOutput && j.level === "broken") row("Last output", many(exit.withheldOutput, "line") + ", not for everybody: ", make("code", {}, "nri-supervisor plugin show " + p.name));
   return make("article", { class: "card", "data-edge": j.level }, make("h3", {}, p.name + " ", chip(j.level, marks[j.level] + " " + words[j.level])), make("dl", {}, ...list));
 }
 

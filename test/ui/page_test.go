@@ -55,6 +55,7 @@ func TestAHungPluginIsSeenWithinTwoSecondsWithItsTeamTheReasonAndThePodsAndSoIsT
 	if got, want := b.text("#verdict"), "1 of 4 plugins is broken: gpu-env."; !strings.Contains(got, want) {
 		t.Errorf("the page says %q, want %q", got, want)
 	}
+	b.until("where its last output is to be read", `document.querySelector(".card").textContent.includes("not for everybody: nri-supervisor plugin show gpu-env")`)
 	card := b.text(".card")
 	for _, want := range []string{"gpu-env", "broken", "ml-infra", "#ml-infra-oncall", "a call hung", "CreateContainer of ml-training/bert-13 (main): timeout, no answer in 1s", "did not answer in time", "ml-training/bert-14", "nri-supervisor plugin show gpu-env"} {
 		if !strings.Contains(card, want) {
