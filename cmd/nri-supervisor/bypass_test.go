@@ -35,7 +35,7 @@ func TestBypassSaysUntilWhenAndEnds(t *testing.T) {
 	for _, d := range []string{"10m0s", "24h0m0s", "1h30m0s", "0s", "0s", "0s"} {
 		want = append(want, fmt.Sprintf("bypass %s uid %d", d, os.Geteuid()))
 	}
-	if diff := cmp.Diff(want, api.notes()); diff != "" {
+	if diff := cmp.Diff(want, api.Take()); diff != "" {
 		t.Errorf("asked of the supervisor (-want +got):\n%s", diff)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 // doctored runs doctor on a made-up node whose runtime is connected, and whose files are below a folder. The supervisor answers as the API says.
@@ -82,7 +83,7 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := doctored(t, &fakeAPI{status: c.status}, c.files)
+			code, stdout, stderr := doctored(t, &fakeAPI{Fake: admintest.Fake{State: c.status}}, c.files)
 			if code != c.code || stderr != "" {
 				t.Errorf("exit code %d, want %d; stderr %q", code, c.code, stderr)
 			}
@@ -100,7 +101,7 @@ func TestDoctorAsksTheRunningSupervisorAndExitsForNodeProblemDetector(t *testing
 				Result   string `json:"result"`
 				Findings []struct{ Check, Result, What string }
 			}
-			if code, stdout, _ = doctored(t, &fakeAPI{status: c.status}, c.files, "-o", "json"); code != c.code {
+			if code, stdout, _ = doctored(t, &fakeAPI{Fake: admintest.Fake{State: c.status}}, c.files, "-o", "json"); code != c.code {
 				t.Errorf("with -o json: exit code %d", code)
 			}
 			if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) < 12 || (report.Result == "problem") != (c.code == 1) {
@@ -123,7 +124,7 @@ func TestDoctorWithoutASupervisorSaysSo(t *testing.T) {
 func TestDoctorFindsThePluginsOfTheDefaultFolderBelowTheRoot(t *testing.T) {
 	t.Parallel()
 	config := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec:\n  fileTrust: \"off\"\n  teams: {ml: {}}\n"
-	_, stdout, _ := doctored(t, &fakeAPI{status: wellBehaved(time.Now())}, map[string]string{
+	_, stdout, _ := doctored(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}}, map[string]string{
 		"etc/nri-supervisor/config.yaml": config,
 		"etc/nri-supervisor/plugins.d/a.yaml": "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Plugin\nmetadata: {name: a}\n" +
 			"spec: {team: ml, index: \"20\", exec: {path: /opt/only/on/the/node}, selector: {}}\n",
@@ -155,7 +156,7 @@ func TestDoctorWaitsForWhatItWasToldToWaitFor(t *testing.T) {
 		_, stdout, _ := command(t, "doctor", "--root", root, "--socket", socket, "--wait", "10m")
 		found <- stdout
 	}()
-	late := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	late := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	if err := os.Symlink(late, socket); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -55,7 +56,7 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 	for i := range st.Plugins {
 		st.Plugins[i].FailsClosed = false // nothing is noted beside the decisions
 	}
-	socket := serveFake(t, &fakeAPI{status: st})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st}})
 	for _, tt := range []struct {
 		args []string
 		want int
@@ -85,7 +86,7 @@ func TestEventsArePickedByTheirFlags(t *testing.T) {
 
 func TestAPodThatCannotBeIsRefusedAndOneThatMayBeIsNoted(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: flapping(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: flapping(time.Now())}})
 	for _, tt := range []struct {
 		args []string
 		code int

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,36 +12,17 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/recording"
 )
 
 // fakeNow is the moment of the golden outputs.
-func fakeNow() time.Time { return time.Date(2026, 11, 30, 3, 12, 0, 0, time.UTC) }
+func fakeNow() time.Time { return admintest.Now() }
 
-// fakeAPI is a supervisor without plugins behind it.
+// fakeAPI is a supervisor on whose one plugin actions have an effect.
 type fakeAPI struct {
-	admin.API // what no test asks for
-	status    supervisor.Status
-	missed    []supervisor.MissedWork
-
-	report    supervisor.ReloadReport
-	reloadErr error
-
-	mu      sync.Mutex
-	did     []string // what was asked to be done, in order
-	bypass  *time.Time
-	tripped bool // the one plugin that tests trip
-}
-
-func (f *fakeAPI) Status() supervisor.Status {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	st := f.status
-	st.Plugins = slices.Clone(st.Plugins)
-	if f.bypass != nil {
-		st.Bypass = f.bypass
-	}
-	return st
+	admintest.Fake
+	tripped bool // the plugin, guarded as the state is
 }
 
 func (f *fakeAPI) Explain(_ context.Context, namespace, pod, container string) ([]supervisor.Explanation, error) {
@@ -64,19 +42,22 @@ func (f *fakeAPI) Record(ctx context.Context, _ supervisor.RecordFilter, _ uint3
 	return ctx.Err()
 }
 
-func (f *fakeAPI) Missed() []supervisor.MissedWork { return slices.Clone(f.missed) }
-
 func (f *fakeAPI) Act(name, action string, uid uint32) error {
-	f.mu.Lock()
-	i := slices.IndexFunc(f.status.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == name && len(p.Problems) == 0 })
+	err := f.Change(func(st *supervisor.Status) error { return f.act(st, name, action) })
+	if err == nil {
+		f.Note("%s %s uid %d", action, name, uid)
+	}
+	return err
+}
+
+func (f *fakeAPI) act(st *supervisor.Status, name, action string) error {
+	i := slices.IndexFunc(st.Plugins, func(p supervisor.PluginStatus) bool { return p.Name == name && len(p.Problems) == 0 })
 	if i < 0 {
-		f.mu.Unlock()
 		return fmt.Errorf("%w: %q", supervisor.ErrUnknownPlugin, name)
 	}
-	p := &f.status.Plugins[i]
+	p := &st.Plugins[i]
 	off := p.State == "disabled"
 	if action == "restart" && off {
-		f.mu.Unlock()
 		return fmt.Errorf("restart plugin %q: it is disabled; enable it instead", name)
 	}
 	switch action {
@@ -101,70 +82,17 @@ func (f *fakeAPI) Act(name, action string, uid uint32) error {
 	default:
 		p.Breaker.State = "closed"
 	}
-	f.mu.Unlock()
-	f.note("%s %s uid %d", action, name, uid)
 	return nil
 }
 
-func (f *fakeAPI) ReloadBy(_ context.Context, uid uint32) (supervisor.ReloadReport, error) {
-	f.note("reload by uid %d", uid)
-	return f.report, f.reloadErr
-}
-
-func (f *fakeAPI) Bypass(d time.Duration, uid uint32) {
-	f.note("bypass %s uid %d", d, uid)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.bypass = nil
-	if d > 0 {
-		until := fakeNow().Add(d)
-		f.bypass = &until
-	}
-}
-
-func (f *fakeAPI) note(format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.did = append(f.did, fmt.Sprintf(format, args...))
-}
-
-func (f *fakeAPI) notes() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.did)
-}
-
-// shortDir is a private folder whose path is short enough for a unix socket, and that others cannot write whatever the umask is.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "nri")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	return admintest.ShortDir(t)
 }
 
-// serveFake serves the API until the test ends, and returns the socket.
-func serveFake(t *testing.T, api admin.API) string {
+func serveFake(t *testing.T, api admin.API) (socket string) {
 	t.Helper()
-	socket := filepath.Join(shortDir(t), "admin.sock")
-	ctx, cancel := context.WithCancel(t.Context())
-	up, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- admin.Serve(ctx, socket, api, admin.Options{Listening: func() { close(up) }}) }()
-	select {
-	case <-up:
-	case err := <-ended:
-		cancel()
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return socket
+	return admintest.Served(t, api)
 }
 
 // command runs the program.

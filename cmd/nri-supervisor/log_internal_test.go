@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -25,6 +24,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -246,18 +246,7 @@ func TestTheLogLevelIsChangedWhileTheServiceRuns(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "admin.sock")
 	noted := make(chan string, 4)
 	note := func(level string, uid uint32) { noted <- fmt.Sprintf("%s by %d", level, uid) }
-	ctx, cancel := context.WithCancel(t.Context())
-	up, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- admin.Serve(ctx, socket, &fakeAPI{}, admin.Options{Log: logLevel{level, log, note}, Listening: func() { close(up) }})
-	}()
-	<-up
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	admintest.Serve(t, socket, &fakeAPI{}, admin.Options{Log: logLevel{level, log, note}})
 	ask := func(want string, args ...string) {
 		t.Helper()
 		code, stdout, stderr := command(t, append([]string{"log-level", "--socket", socket}, args...)...)

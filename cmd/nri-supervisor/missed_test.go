@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 func TestMissedNamesTheContainerTheReasonAndTheRemedy(t *testing.T) {
@@ -29,7 +30,7 @@ func TestMissedNamesTheContainerTheReasonAndTheRemedy(t *testing.T) {
 
 func TestMissedExitsWithZeroAlsoWhenThereAreSome(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now()), missed: missing(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now()), Missing: missing(time.Now())}})
 	code, stdout, stderr := onScreen(t, "missed", "--socket", socket)
 	if code != exitOK || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "plugin broken is not hosted") {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -42,7 +43,7 @@ func TestMissedExitsWithZeroAlsoWhenThereAreSome(t *testing.T) {
 
 func TestMissedOfOnePluginLeavesOutTheOthers(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now()), missed: missing(fakeNow())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now()), Missing: missing(fakeNow())}})
 	code, stdout, stderr := command(t, "missed", "--socket", socket, "--plugin", "netpol", "-o", "json")
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -57,7 +58,7 @@ func TestMissedOfOnePluginLeavesOutTheOthers(t *testing.T) {
 
 func TestMissedOfAnUnknownPluginIsNoFalseComfort(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	code, stdout, stderr := command(t, "missed", "--socket", socket, "--plugin", "gpu-evn")
 	want := "nri-supervisor: error: no such plugin: \"gpu-evn\"\nnri-supervisor: hint: known are: gpu-env\n"
 	if code != exitFailure || stdout != "" || stderr != want {
@@ -72,7 +73,7 @@ func TestMissedOfAPluginWhoseManifestIsInvalidIsNoFalseComfort(t *testing.T) {
 	st.Plugins = append(st.Plugins, supervisor.PluginStatus{
 		Name: "broken", Team: "storage", State: "invalid", Since: fakeNow(), Problems: []string{"broken.yaml:7: spec.index:\n5 is a number"}, LastError: "broken.yaml:7: spec.index: 5 is a number",
 	})
-	socket := serveFake(t, &fakeAPI{status: st})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st}})
 	note := `nri-supervisor: note: plugin broken is not hosted for .*, since 2026-11-30T03:12:00Z, because its manifest is invalid, so which containers it would have selected is not known: broken.yaml:7: spec.index: 5 is a number`
 	for args, want := range map[string]string{
 		"--plugin broken": "It is not known which containers run without the work of plugin broken.\n", "--plugin broken -o json": "[]\n", "": "No container runs without a plugin's work.\n",
@@ -91,7 +92,7 @@ func TestMissedSaysWhenTheRuntimeIsOutOfSight(t *testing.T) {
 	t.Parallel()
 	st := wellBehaved(time.Now())
 	st.Runtime.Connected = false
-	socket := serveFake(t, &fakeAPI{status: st})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st}})
 	code, _, stderr := command(t, "missed", "--socket", socket)
 	if code != exitOK || !strings.Contains(stderr, "not connected to the runtime") {
 		t.Errorf("exit code %d, stderr %q", code, stderr)

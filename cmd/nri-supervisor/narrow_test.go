@@ -7,6 +7,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/doctor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -94,7 +95,7 @@ func TestInAPipeARowIsALine(t *testing.T) {
 	st := troubled(fakeNow())
 	st.Plugins = []supervisor.PluginStatus{longNamed(st.Plugins[0])}
 	st.Plugins[0].Quarantined = nil
-	socket := serveFake(t, &fakeAPI{status: st, missed: missing(fakeNow())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st, Missing: missing(fakeNow())}})
 	for args, rows := range map[string]int{"plugin list": 2, "missed": 5} {
 		code, stdout, _ := command(t, append(strings.Fields(args), "--socket", socket)...)
 		lines, _, _ := strings.Cut(stdout, "\n\n") // what follows is no table

@@ -19,6 +19,7 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 func TestOperatorCommandsExplainThemselves(t *testing.T) {
@@ -146,7 +147,7 @@ func TestEachCommandSaysWhyTheSupervisorDoesNotAnswer(t *testing.T) {
 
 func TestTheSocketIsTheOneInTheConfiguration(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	dir, of := checkFolder(t, map[string]string{
 		"config.yaml": goodConfig + "  admin: {socket: " + socket + "}\n",
 		"broken.yaml": strings.Replace(goodConfig, "runDir:", "runDri:", 1),
@@ -168,7 +169,7 @@ func TestWhatASupervisorSaysCannotSteerATerminal(t *testing.T) {
 	st := wellBehaved(time.Now())
 	st.Version = "\x1b]0;owned\x07"
 	st.Plugins[0].Name = "\x1b[31mred"
-	socket := serveFake(t, &fakeAPI{status: st, missed: []supervisor.MissedWork{{Namespace: "a\x1b[2Jb", Plugin: "x\x9b"}}})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st, Missing: []supervisor.MissedWork{{Namespace: "a\x1b[2Jb", Plugin: "x\x9b"}}}})
 	for _, args := range [][]string{{"status"}, {"missed"}, {"plugin", "list"}, {"plugin", "show", "x"}, {"plugin", "trip", "x"}} {
 		_, stdout, stderr := command(t, append(args, "--socket", socket)...)
 		if i := strings.IndexAny(stdout+stderr, "\x1b\x07\u009b"); i >= 0 {
@@ -218,7 +219,7 @@ func TestTheVersionIsACommandAndAFlag(t *testing.T) {
 
 func TestAFullDiskIsAnError(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	for _, args := range [][]string{{"status"}, {"missed", "-o", "json"}, {"plugin", "trip", "gpu-env"}} {
 		var stderr strings.Builder
 		code := run(t.Context(), append(args, "--socket", socket), fullDisk{}, &stderr)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 func TestPluginListShowsEachPlugin(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPluginListShowsEachPlugin(t *testing.T) {
 	writePlugins(&b, troubled(fakeNow()), fakeNow())
 	golden(t, "plugin/list.txt", b.String())
 
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now())}})
 	code, stdout, stderr := onScreen(t, "plugin", "list", "--socket", socket)
 	if code != exitOK || stderr != "" || sameStamps(stdout) != sameStamps(b.String()) {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
@@ -41,7 +42,7 @@ func TestPluginShowHasTheLastExitsWithTheirOutput(t *testing.T) {
 
 func TestPluginShowAsJSONCannotSteerATerminal(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(fakeNow())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(fakeNow())}})
 	code, stdout, stderr := command(t, "plugin", "show", "netpol", "--socket", socket, "-o", "json")
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -51,7 +52,7 @@ func TestPluginShowAsJSONCannotSteerATerminal(t *testing.T) {
 
 func TestPluginActionsConfirmInOneLineAndCarryTheUser(t *testing.T) {
 	t.Parallel()
-	api := &fakeAPI{status: wellBehaved(time.Now())}
+	api := &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}}
 	socket := serveFake(t, api)
 	var all bytes.Buffer
 	var want []string
@@ -64,7 +65,7 @@ func TestPluginActionsConfirmInOneLineAndCarryTheUser(t *testing.T) {
 		want = append(want, fmt.Sprintf("%s gpu-env uid %d", action, os.Geteuid()))
 	}
 	golden(t, "plugin/actions.txt", all.String())
-	if diff := cmp.Diff(want, api.notes()); diff != "" {
+	if diff := cmp.Diff(want, api.Take()); diff != "" {
 		t.Errorf("asked of the supervisor (-want +got):\n%s", diff)
 	}
 }
@@ -96,7 +97,7 @@ func TestAConfirmationSaysWhatKeepsThePluginFromBeingCalled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now()), bypass: c.bypass})
+			socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now()), Until: c.bypass}})
 			var stdout, stderr string
 			for _, action := range c.acts {
 				_, stdout, stderr = command(t, "plugin", action, "gpu-env", "--socket", socket)
@@ -132,7 +133,7 @@ func TestPluginHasACommandForEachActionOfTheAPI(t *testing.T) {
 
 func TestPluginActionAsJSONIsTheReply(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	code, stdout, _ := command(t, "plugin", "trip", "gpu-env", "--socket", socket, "--output=json")
 	if want := "{\n  \"plugin\": \"gpu-env\",\n  \"action\": \"trip\"\n}\n"; code != exitOK || stdout != want {
 		t.Errorf("exit code %d, stdout %q", code, stdout)
@@ -141,7 +142,7 @@ func TestPluginActionAsJSONIsTheReply(t *testing.T) {
 
 func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 	t.Parallel()
-	api := &fakeAPI{status: troubled(time.Now())}
+	api := &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now())}}
 	socket := serveFake(t, api)
 	none := serveFake(t, &fakeAPI{})
 	for _, c := range []struct {
@@ -173,7 +174,7 @@ func TestPluginActionsOnWhatDoesNotRunSayWhy(t *testing.T) {
 			if diff := cmp.Diff(c.want, stderr); diff != "" {
 				t.Errorf("stderr (-want +got):\n%s", diff)
 			}
-			if did := api.notes(); len(did) > 0 {
+			if did := api.Take(); len(did) > 0 {
 				t.Errorf("the supervisor was asked for %v", did)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 func TestReloadSaysWhatItDid(t *testing.T) {
@@ -32,7 +33,7 @@ func TestReloadSaysWhatItDid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			socket := serveFake(t, &fakeAPI{report: c.report})
+			socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{Report: c.report}})
 			code, stdout, stderr := command(t, "reload", "--socket", socket)
 			if diff := cmp.Diff(c.want, stdout); diff != "" || code != c.code || stderr != "" {
 				t.Errorf("exit code %d, stderr %q, stdout (-want +got):\n%s", code, stderr, diff)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/statuspage"
 )
 
@@ -48,7 +49,7 @@ func TestStatusTellsWhichPluginWhoseAndSinceWhen(t *testing.T) {
 
 func TestStatusAsksTheRunningSupervisor(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now())}})
 	code, stdout, stderr := onScreen(t, "status", "--socket", socket)
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -62,7 +63,7 @@ func TestStatusAsksTheRunningSupervisor(t *testing.T) {
 
 func TestStatusAsJSONIsTheObjectOfTheAPI(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(fakeNow())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(fakeNow())}})
 	code, stdout, stderr := command(t, "status", "-o", "json", "--socket", socket)
 	if code != exitOK || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -86,7 +87,7 @@ func TestAPluginThatNobodyAttachedIsSaidToBe(t *testing.T) {
 	st := wellBehaved(fakeNow())
 	p := &st.Plugins[0]
 	p.State, p.Awaited, p.PID, p.Since = "starting", "/run/x/nri.sock", 0, fakeNow().Add(-3*time.Minute)
-	socket := serveFake(t, &fakeAPI{status: st})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st}})
 	for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}} {
 		_, stdout, _ := command(t, append(args, "--socket", socket)...)
 		if want := "nobody is connected to /run/x/nri.sock since 2026-11-30T03:09:00Z"; !strings.Contains(strings.Join(strings.Fields(stdout), " "), want) {
@@ -147,7 +148,7 @@ func TestAPluginThatFlapsIsShownSinceItsFirstFailure(t *testing.T) {
 	}
 	want := "it has been failing since " + stamp(now.Add(-time.Hour)) + ": its breaker opened 7 times"
 	for name, st := range map[string]supervisor.Status{"open": st, "closed for a moment": closed} {
-		socket := serveFake(t, &fakeAPI{status: st})
+		socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: st}})
 		for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}, {"events", "--plugin", "gpu-env"}, {"events", "--team", "ml-infra"}} {
 			code, stdout, stderr := command(t, append(args, "--socket", socket)...)
 			if code != exitOK || !strings.Contains(stdout+stderr, want) {
@@ -162,7 +163,7 @@ func TestAPluginThatFlapsIsShownSinceItsFirstFailure(t *testing.T) {
 
 func TestWhatIsRefusedWhileAPluginIsTriedIsSaidEverywhere(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now())}})
 	for _, args := range [][]string{{"status"}, {"plugin", "show", "tried"}, {"events", "--plugin", "tried"}} {
 		code, stdout, stderr := command(t, append(args, "--socket", socket)...)
 		if code != exitOK || !strings.Contains(stdout+stderr, "the next event that selects it is the trial: a container is refused if its trial fails") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 // stale is a supervisor whose plugin runs on an older manifest than the one on disk.
@@ -21,7 +22,7 @@ func stale(now time.Time) supervisor.Status {
 
 func TestAPluginOnItsLastGoodVersionIsMarked(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: stale(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: stale(time.Now())}})
 	for _, args := range [][]string{{"status"}, {"plugin", "show", "gpu-env"}} {
 		code, stdout, _ := command(t, append(args, "--socket", socket)...)
 		if one := strings.Join(strings.Fields(stdout), " "); code != exitOK || !strings.Contains(one, "runs its last good version: /etc/nri-supervisor/plugins.d/gpu-env.yaml:7: spec.index") {
@@ -32,7 +33,7 @@ func TestAPluginOnItsLastGoodVersionIsMarked(t *testing.T) {
 
 func TestStatusIsWatchedUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: wellBehaved(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: wellBehaved(time.Now())}})
 	for _, c := range []struct {
 		name string
 		args []string
@@ -97,7 +98,7 @@ func TestAWatchGoesOnWithoutAService(t *testing.T) {
 
 func TestTheShellCompletesCommandsAndTheNamesOfPlugins(t *testing.T) {
 	t.Parallel()
-	socket := serveFake(t, &fakeAPI{status: troubled(time.Now())})
+	socket := serveFake(t, &fakeAPI{Fake: admintest.Fake{State: troubled(time.Now())}})
 	for _, c := range []struct {
 		name string
 		args []string

@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 func TestClientSaysWhatToDoWhenNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := admintest.ShortDir(t)
 	stale, file := filepath.Join(dir, "stale"), filepath.Join(dir, "file")
 	staleSocket(t, stale)
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -74,7 +75,7 @@ func TestClientTellsOtherServicesFromOurs(t *testing.T) {
 // answering is a socket on which each connection gets the answer after its request.
 func answering(t *testing.T, answer string) (socket string) {
 	t.Helper()
-	socket = filepath.Join(shortDir(t), "other.sock")
+	socket = filepath.Join(admintest.ShortDir(t), "other.sock")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestClientEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := dial(t, served(t, &fake{})).Status(ctx); err != context.Canceled { //nolint:errorlint // itself, and not as the cause of a fault of the service
+	if _, err := dial(t, admintest.Served(t, &admintest.Fake{})).Status(ctx); err != context.Canceled { //nolint:errorlint // itself, and not as the cause of a fault of the service
 		t.Errorf("error %v", err)
 	}
 }

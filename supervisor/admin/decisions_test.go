@@ -13,6 +13,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/journal"
 )
 
@@ -20,7 +21,7 @@ func TestDecisionsAreReadAndFollowedOverTheSocket(t *testing.T) {
 	t.Parallel()
 	j := journal.New(0)
 	j.Publish(journal.Decision{Kind: journal.KindEvent, Plugin: "a"}, journal.Decision{Kind: journal.KindEvent, Plugin: "b"})
-	c := dial(t, served(t, &fake{journal: j}))
+	c := dial(t, admintest.Served(t, &admintest.Fake{Journal: j}))
 	got, err := c.Decisions(t.Context(), journal.Filter{Plugin: "b"})
 	if err != nil || len(got) != 1 || got[0].Seq != 2 {
 		t.Fatalf("%v, %+v", err, got)
@@ -49,8 +50,8 @@ func TestFollowingEndsWithItsContextAndWithTheService(t *testing.T) {
 	t.Parallel()
 	j := journal.New(0)
 	j.Publish(journal.Decision{Kind: journal.KindEvent})
-	socket := shortDir(t) + "/admin.sock"
-	stop := serve(t, socket, &fake{journal: j})
+	socket := admintest.ShortDir(t) + "/admin.sock"
+	stop := admintest.Serve(t, socket, &admintest.Fake{Journal: j}, admin.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	err := dial(t, socket).FollowDecisions(ctx, journal.Filter{Last: 1}, func(journal.Decision) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
@@ -77,7 +78,7 @@ func TestAReplyThatIsCutOffIsAnErrorAndNotItsEnd(t *testing.T) {
 		"in order within a line":   {chunk(line+`{"se`) + "0\r\n\r\n", true},
 		"within the chunk of HTTP": {"ff\r\n" + line, true},
 	} {
-		socket := shortDir(t) + "/admin.sock"
+		socket := admintest.ShortDir(t) + "/admin.sock"
 		l, err := net.Listen("unix", socket)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestAQueryThatIsNotUnderstoodIsRefused(t *testing.T) {
 	t.Parallel()
 	j := journal.New(0)
 	j.Publish(journal.Decision{Kind: journal.KindEvent, Plugin: "left"})
-	socket := served(t, &fake{journal: j, status: supervisor.Status{Plugins: []supervisor.PluginStatus{{Name: "hosted"}}}})
+	socket := admintest.Served(t, &admintest.Fake{Journal: j, State: supervisor.Status{Plugins: []supervisor.PluginStatus{{Name: "hosted"}}}})
 	for query, want := range map[string]int{
 		"": 200, "kind=manual&action=done&notable=true&after=3&last=1": 200, "kind=x": 400, "action=x": 400, "outcome=x": 400, "outcome=timeout": 200, "outcome=required": 200,
 		"event=x": 400, "event=CreateContainer": 200, "event=Synchronize": 200, "plugin=a": 404, "plugin=hosted": 200, "plugin=left": 200, "after=-1": 400, "last=x": 400, "notable=perhaps": 400, "plugn=a": 400,
@@ -134,7 +135,7 @@ func TestTooManyFollowersAreRefused(t *testing.T) {
 	t.Parallel()
 	j := journal.New(0)
 	j.Publish(journal.Decision{Kind: journal.KindEvent})
-	socket := served(t, &fake{journal: j})
+	socket := admintest.Served(t, &admintest.Fake{Journal: j})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	up, ended := make(chan struct{}), make(chan error)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 // errUnknown is what the supervisor returns for a name that it does not host.
@@ -74,12 +75,12 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			api := &fake{err: c.act, status: supervisor.Status{Plugins: plugins}}
+			api := &admintest.Fake{Err: c.act, Report: aReload(), State: supervisor.Status{Plugins: plugins}}
 			req, err := http.NewRequestWithContext(t.Context(), c.method, "http://x"+c.path, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := overSocket(served(t, api)).Do(req)
+			resp, err := overSocket(admintest.Served(t, api)).Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("reply %q, want %q", got, c.want)
 			}
-			if did := strings.Join(api.take(), ", "); did != c.did {
+			if did := strings.Join(api.Take(), ", "); did != c.did {
 				t.Errorf("the supervisor was asked for %q, want %q", did, c.did)
 			}
 		})
@@ -112,20 +113,20 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 func TestClientReturnsWhatTheSupervisorSays(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 30, 3, 0, 0, 5, time.UTC)
-	api := &fake{
-		status: supervisor.Status{
+	api := &admintest.Fake{
+		State: supervisor.Status{
 			Version: "v1", Started: at, Pods: 3, Plugins: []supervisor.PluginStatus{
 				{Name: "a", Since: at, MissedBy: []supervisor.ReasonSum{{Reason: "timeout", Count: 2}, {Reason: "busy", Count: 1}}, Exits: []supervisor.ExitRecord{{PID: 3, Output: []string{"<&>"}, At: at}}},
 			},
 		},
-		missed: []supervisor.MissedWork{{Namespace: "ns", Pod: "p", Container: "c", ContainerID: "id", Plugin: "a", Team: "t", Reason: "busy", At: at}},
+		Missing: []supervisor.MissedWork{{Namespace: "ns", Pod: "p", Container: "c", ContainerID: "id", Plugin: "a", Team: "t", Reason: "busy", At: at}},
 	}
-	c := dial(t, served(t, api))
+	c := dial(t, admintest.Served(t, api))
 	st, err := c.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := api.status
+	want := api.State
 	if diff := cmp.Diff(want, st); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -133,35 +134,35 @@ func TestClientReturnsWhatTheSupervisorSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(api.missed, missed); diff != "" {
+	if diff := cmp.Diff(api.Missing, missed); diff != "" {
 		t.Errorf("missed (-want +got):\n%s", diff)
 	}
 	if reply, err := c.Act(t.Context(), "a", "reset"); err != nil || reply != (admin.ActionReply{Plugin: "a", Action: "reset"}) {
 		t.Errorf("reply %v, error %v", reply, err)
 	}
-	if reply, err := c.Bypass(t.Context(), 90*time.Minute); err != nil || reply.Until == nil || !reply.Until.Equal(time.Date(2026, 11, 30, 4, 30, 0, 0, time.UTC)) {
+	if reply, err := c.Bypass(t.Context(), 90*time.Minute); err != nil || reply.Until == nil || !reply.Until.Equal(admintest.Now().Add(90*time.Minute)) {
 		t.Errorf("reply %v, error %v", reply, err)
 	}
 	if reply, err := c.Bypass(t.Context(), 0); err != nil || reply.Until != nil {
 		t.Errorf("reply %v, error %v", reply, err)
 	}
 	uid := os.Geteuid()
-	if diff := cmp.Diff([]string{fmt.Sprintf("reset \"a\" uid %d", uid), fmt.Sprintf("bypass 1h30m0s uid %d", uid), fmt.Sprintf("bypass 0s uid %d", uid)}, api.take()); diff != "" {
+	if diff := cmp.Diff([]string{fmt.Sprintf("reset \"a\" uid %d", uid), fmt.Sprintf("bypass 1h30m0s uid %d", uid), fmt.Sprintf("bypass 0s uid %d", uid)}, api.Take()); diff != "" {
 		t.Errorf("asked of the supervisor (-want +got):\n%s", diff)
 	}
 }
 
 func TestClientKeepsNamesOutOfThePath(t *testing.T) {
 	t.Parallel()
-	api := &fake{err: errUnknown}
-	c := dial(t, served(t, api))
+	api := &admintest.Fake{Err: errUnknown}
+	c := dial(t, admintest.Served(t, api))
 	for _, name := range []string{"", ".", "..", "../bypass", "a/../b", "a?b", "a#b", "a%2Fb", "a b", "ä\x00"} {
 		_, err := c.Act(t.Context(), name, "disable")
 		var req *admin.RequestError
 		if !errors.As(err, &req) || req.Status != http.StatusNotFound || req.Message != fmt.Sprintf("no such plugin: %q", name) {
 			t.Errorf("%q: error %v", name, err)
 		}
-		for _, did := range api.take() {
+		for _, did := range api.Take() {
 			if want := fmt.Sprintf("disable %q uid %d", name, os.Geteuid()); did != want {
 				t.Errorf("%q: the supervisor was asked for %q", name, did)
 			}
@@ -171,7 +172,7 @@ func TestClientKeepsNamesOutOfThePath(t *testing.T) {
 
 func TestClientReturnsRefusalsWithTheirHints(t *testing.T) {
 	t.Parallel()
-	c := dial(t, served(t, &fake{err: errUnknown, status: supervisor.Status{Plugins: []supervisor.PluginStatus{{Name: "a"}}}}))
+	c := dial(t, admintest.Served(t, &admintest.Fake{Err: errUnknown, State: supervisor.Status{Plugins: []supervisor.PluginStatus{{Name: "a"}}}}))
 	_, err := c.Act(t.Context(), "b", "trip")
 	var req *admin.RequestError
 	if !errors.As(err, &req) {

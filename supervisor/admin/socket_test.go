@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
+	"github.com/nri-supervisor/nri-supervisor/supervisor/admin/admintest"
 )
 
 // staleSocket leaves a socket behind on which nobody listens.
@@ -29,14 +30,14 @@ func staleSocket(t *testing.T, path string) {
 // refusal is the error with which Serve refuses to listen. The context is over already, so that a Serve that wrongly listens ends.
 func refusal(t *testing.T, socket string) error {
 	t.Helper()
-	return admin.Serve(t.Context(), socket, &fake{}, admin.Options{Listening: func() { t.Errorf("it listens on %q", socket) }})
+	return admin.Serve(t.Context(), socket, &admintest.Fake{}, admin.Options{Listening: func() { t.Errorf("it listens on %q", socket) }})
 }
 
 func TestServeKeepsTheSocketToItsOwnUser(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(shortDir(t), "run", "nri")
+	folder := filepath.Join(admintest.ShortDir(t), "run", "nri")
 	socket := filepath.Join(folder, "admin.sock")
-	stop := serve(t, socket, &fake{})
+	stop := admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{})
 	for path, want := range map[string]fs.FileMode{folder: fs.ModeDir | 0o700, socket: fs.ModeSocket | 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("mode of %q is %v, %v; want %v", path, info.Mode(), err, want)
@@ -46,14 +47,14 @@ func TestServeKeepsTheSocketToItsOwnUser(t *testing.T) {
 	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
-	serve(t, socket, &fake{}) // and it can be used again
+	admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{}) // and it can be used again
 }
 
 func TestServeReplacesAStaleSocket(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(shortDir(t), "admin.sock")
+	socket := filepath.Join(admintest.ShortDir(t), "admin.sock")
 	staleSocket(t, socket)
-	serve(t, socket, &fake{})
+	admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{})
 	if _, err := dial(t, socket).Status(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -61,8 +62,8 @@ func TestServeReplacesAStaleSocket(t *testing.T) {
 
 func TestServeLeavesAloneWhatIsNotAStaleSocket(t *testing.T) {
 	t.Parallel()
-	live := served(t, &fake{})
-	dir := shortDir(t)
+	live := admintest.Served(t, &admintest.Fake{})
+	dir := admintest.ShortDir(t)
 	file, link, folder, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "folder"), filepath.Join(dir, "pipe")
 	stale := filepath.Join(dir, "stale")
 	staleSocket(t, stale)
@@ -92,12 +93,12 @@ func TestServeLeavesAloneWhatIsNotAStaleSocket(t *testing.T) {
 
 func TestServeLeavesTheFileOfItsSuccessor(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(shortDir(t), "admin.sock")
-	stop := serve(t, socket, &fake{})
+	socket := filepath.Join(admintest.ShortDir(t), "admin.sock")
+	stop := admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{})
 	if err := os.Remove(socket); err != nil {
 		t.Fatal(err)
 	}
-	serve(t, socket, &fake{})
+	admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{})
 	stop()
 	if _, err := dial(t, socket).Status(t.Context()); err != nil {
 		t.Errorf("the successor cannot be reached: %v", err)
@@ -106,7 +107,7 @@ func TestServeLeavesTheFileOfItsSuccessor(t *testing.T) {
 
 func TestServeRefusesPathsThatCannotBeSafe(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := admintest.ShortDir(t)
 	open := filepath.Join(dir, "open")
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
@@ -141,9 +142,9 @@ func TestServeRefusesPathsThatCannotBeSafe(t *testing.T) {
 
 func TestASocketPathOfThe107BytesThatAreAllowedWorks(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := admintest.ShortDir(t)
 	socket := filepath.Join(dir, strings.Repeat("s", 107-len(dir)-1))
-	serve(t, socket, &fake{})
+	admintest.Serve(t, socket, &admintest.Fake{}, admin.Options{})
 	if _, err := dial(t, socket).Status(t.Context()); err != nil {
 		t.Error(err)
 	}
