@@ -38,8 +38,8 @@ func TestEachRequestIsAnsweredWithItsStatusCode(t *testing.T) {
 		{name: "missed", method: "GET", path: "/v1/missed", code: 200, want: "[]"},
 		{name: "an action", method: "POST", path: "/v1/plugins/a/trip", code: 200, want: `{"plugin":"a","action":"trip"}`, did: fmt.Sprintf("trip \"a\" uid %d", uid)},
 		{name: "an action with a body", method: "POST", path: "/v1/plugins/a/trip", body: "{}", code: 200, want: `{"plugin":"a","action":"trip"}`, did: fmt.Sprintf("trip \"a\" uid %d", uid)},
-		{name: "a bypass", method: "POST", path: "/v1/bypass", body: `{"for":"10m"}`, code: 200, want: `{"bypassUntil":"2026-11-30T03:10:00Z"}`, did: fmt.Sprintf("bypass 10m0s uid %d", uid)},
-		{name: "the longest bypass", method: "POST", path: "/v1/bypass", body: `{"for":"24h"}`, code: 200, want: `{"bypassUntil":"2026-12-01T03:00:00Z"}`, did: fmt.Sprintf("bypass 24h0m0s uid %d", uid)},
+		{name: "a bypass", method: "POST", path: "/v1/bypass", body: `{"for":"10m"}`, code: 200, want: `{"bypassUntil":"2026-11-30T03:22:00Z"}`, did: fmt.Sprintf("bypass 10m0s uid %d", uid)},
+		{name: "the longest bypass", method: "POST", path: "/v1/bypass", body: `{"for":"24h"}`, code: 200, want: `{"bypassUntil":"2026-12-01T03:12:00Z"}`, did: fmt.Sprintf("bypass 24h0m0s uid %d", uid)},
 		{name: "the end of a bypass", method: "POST", path: "/v1/bypass", body: `{"for":"0s"}`, code: 200, want: `{"bypassUntil":null}`, did: fmt.Sprintf("bypass 0s uid %d", uid)},
 
 		{name: "a reload", method: "POST", path: "/v1/reload", code: 200, want: `{"result":"partial","hash":"","changes":[{"plugin":"a","change":"added","how":"started"}],"unchanged":0}`, did: fmt.Sprintf("reload by uid %d", uid)},
