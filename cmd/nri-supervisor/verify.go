@@ -111,14 +111,14 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("plugin configuration: %w", err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "nri-verify")
+	dir, err := newTrialFolder(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer dir.remove()
 	v := &verifier{
 		spec: isolation.Spec{
-			Name: pluginNameOf(path), Index: "00", Path: path, Args: args[1:], Protocol: isolation.Protocol(f.protocol), RunDir: dir,
+			Name: pluginNameOf(path), Index: "00", Path: path, Args: args[1:], Protocol: isolation.Protocol(f.protocol), RunDir: dir.runDir(),
 		},
 		config: string(config), timeout: f.timeout, repeat: f.repeat, events: events,
 	}
