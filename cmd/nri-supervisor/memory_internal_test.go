@@ -46,7 +46,7 @@ func TestMemoryIsGivenBackAllTheSameOnANodeThatIsNeverQuiet(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	var given []time.Duration
 	for at := time.Duration(0); at <= 25*time.Minute; at += memoryEvery { // a mebibyte is allocated in each second
-		if _, back := k.look(heapState{live: 10 * mib, held: 200 * mib, allocated: uint64(at/time.Second+1) * mib}, 0, begin.Add(at)); back { //nolint:gosec // above zero
+		if _, back := k.look(heapState{live: 10 * mib, held: 200 * mib, allocated: uint64(at/time.Second+1) * mib}, 0, begin.Add(at)); back {
 			given = append(given, at)
 		}
 	}
@@ -58,7 +58,7 @@ func TestMemoryIsGivenBackAllTheSameOnANodeThatIsNeverQuiet(t *testing.T) {
 	}
 	k = heapKeeper{}
 	for at := time.Duration(0); at <= 25*time.Minute; at += memoryEvery {
-		allocated := uint64(at/time.Second+1) * mib //nolint:gosec // above zero
+		allocated := uint64(at/time.Second+1) * mib
 		if at%(9*time.Minute) == 0 {
 			allocated -= mib - 1 // a quiet moment, with nothing new to give back
 			k.given = allocated

@@ -11,7 +11,7 @@ import (
 )
 
 // ShortDir is a private folder whose path is short enough for a unix socket, and that others cannot write whatever the umask is. It is removed when the test ends.
-func ShortDir(t testing.TB) string {
+func ShortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nri")
 	if err != nil {
@@ -22,7 +22,7 @@ func ShortDir(t testing.TB) string {
 }
 
 // Serve serves on a socket until the returned function is called or the test ends. Clients can connect when it returns.
-func Serve(t testing.TB, socket string, api admin.API, o admin.Options) (stop func()) {
+func Serve(t *testing.T, socket string, api admin.API, o admin.Options) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	up, ended := make(chan struct{}), make(chan error, 1)
@@ -45,7 +45,7 @@ func Serve(t testing.TB, socket string, api admin.API, o admin.Options) (stop fu
 }
 
 // Served is a socket on which the API is served until the test ends.
-func Served(t testing.TB, api admin.API) (socket string) {
+func Served(t *testing.T, api admin.API) (socket string) {
 	t.Helper()
 	socket = filepath.Join(ShortDir(t), "admin.sock")
 	Serve(t, socket, api, admin.Options{})
