@@ -22,7 +22,7 @@ func (s *Supervisor) Rest() int {
 		defer s.opts.Computing()()
 		return s.store.Pack(nil)
 	}
-	return s.store.Pack(func() { time.Sleep(restBetween) })
+	return s.store.Pack(func() { time.Sleep(restBetween) }) //nolint:forbidigo // a millisecond for which nobody waits, and that ends by itself
 }
 
 // forgetContainer drops a container that is gone.
