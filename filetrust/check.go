@@ -90,6 +90,8 @@ type walk struct {
 	weak  *Weakness // the latest
 	// followed are the links.
 	followed []string
+	// before is told of each place before that is looked at, and ends the walk with its error; nil: nobody is.
+	before func(place string) error
 }
 
 func parts(path string) []string { return strings.Split(path, "/") }
@@ -131,6 +133,11 @@ func (w *walk) step() error {
 
 // see judges one file, folder or link.
 func (w *walk) see(path string) (fs.FileMode, error) {
+	if w.before != nil {
+		if err := w.before(path); err != nil {
+			return 0, err
+		}
+	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return 0, err

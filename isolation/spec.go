@@ -44,6 +44,8 @@ type Spec struct {
 	Host *Host
 	// Confine says what the process may use and do.
 	Confine Confinement
+	// Silent are the places of mounts that do not answer: nothing there is looked at, and the plugin does not have them.
+	Silent []string
 	// LogLevel is the level the plugin should log at: trace, debug, info, warn or error; empty means info. Only plugins
 	// built with the SDK know it.
 	LogLevel string

@@ -55,10 +55,12 @@ type order struct {
 	Shield          bool
 	NoNetwork       bool
 
-	Mounts             bool
-	Hide               []string
-	PrivateTmp         []string
-	Protect            []string
+	Mounts     bool
+	Hide       []string
+	PrivateTmp []string
+	Protect    []string
+	// Silent are the places of mounts that do not answer.
+	Silent             []string
 	Devices            []string // those that can be opened; nil: all
 	ConfineFiles       bool
 	Rules              []fileRule
@@ -178,7 +180,7 @@ func (i *Instance) order(bin binary, env []string) (order, error) {
 		User: i.user, CutCapabilities: c.CutCapabilities, Capabilities: uint64(granted), Required: uint64(required),
 		NoNewPrivs: c.NoNewPrivs || c.Seccomp || c.Shield || c.ConfineFiles, Seccomp: c.Seccomp,
 		Shield: c.Shield && !granted.has(unix.CAP_SYS_ADMIN), NoNetwork: c.NoNetwork,
-		Mounts: c.mounts(), Hide: c.Hide, PrivateTmp: c.PrivateTmp, Protect: c.Protect,
+		Mounts: c.mounts(), Hide: c.Hide, PrivateTmp: c.PrivateTmp, Protect: c.Protect, Silent: i.spec.Silent,
 		ConfineFiles: c.ConfineFiles, Rules: c.rules(i.dir.path), Readable: c.ReadOnly, Writable: c.ReadWrite, Written: c.Written,
 	}
 	if c.NoDevices {

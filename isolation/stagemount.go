@@ -41,6 +41,9 @@ func lacking(err error) bool {
 // arrives below what the manifest lists and nowhere else: it would come with its devices and its sockets. The names of System V's and POSIX's
 // objects for communication are the plugin's own as well: they would survive it.
 func (o *order) remount() error {
+	if err := o.leaveSilent(); err != nil {
+		return err
+	}
 	o.findShared()
 	own, err := filepath.EvalSymlinks(o.Dir)
 	if err != nil {
@@ -111,9 +114,12 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	var kept []string
 	for _, path := range o.Protect {
 		target, strange, err := o.settle(path)
+		if err != nil && !absent(err) {
+			if target, err = o.protectNearest(path, err); err != nil {
+				return err
+			}
+		}
 		switch {
-		case err != nil && !absent(err):
-			return fmt.Errorf("protect %q: %w", path, err)
 		case err == nil && !strange && !slices.Contains(kept, target): // else nothing is there, or what is no program's own
 			kept = append(kept, target)
 		}

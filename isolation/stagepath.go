@@ -19,6 +19,18 @@ const maxLinks = 40
 // settle resolves a path by the links of folders that only the host's own programs write to, as /bin -> usr/bin. What lies in another folder somebody may replace at any
 // moment: its links are not followed. strange is set if there is one on the way; the path is then that of the link, with the rest behind it.
 func (o *order) settle(path string) (settled string, strange bool, err error) {
+	settled, _, err = o.settleTo(path)
+	if errors.Is(err, errStrange) {
+		return settled, true, nil
+	}
+	return settled, false, err
+}
+
+// errStrange ends settleTo at a link that somebody may replace.
+var errStrange = errors.New("a link in a folder that others can change")
+
+// settleTo is settle that tells where it ended with an error.
+func (o *order) settleTo(path string) (settled, where string, err error) {
 	at, rest, links := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
 		name := rest[0]
@@ -33,28 +45,28 @@ func (o *order) settle(path string) (settled string, strange bool, err error) {
 		place := filepath.Join(at, name)
 		info, err := os.Lstat(place)
 		if err != nil {
-			return "", false, pathCause(err)
+			return "", place, pathCause(err)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at = place
 			continue
 		}
 		if !o.rootOnly(at) {
-			return filepath.Join(append([]string{place}, rest...)...), true, nil
+			return filepath.Join(append([]string{place}, rest...)...), place, errStrange
 		}
 		if links++; links > maxLinks {
-			return "", false, unix.ELOOP
+			return "", place, unix.ELOOP
 		}
 		to, err := os.Readlink(place)
 		if err != nil {
-			return "", false, pathCause(err)
+			return "", place, pathCause(err)
 		}
 		if filepath.IsAbs(to) {
 			at = "/"
 		}
 		rest = append(strings.Split(to, "/"), rest...)
 	}
-	return at, false, nil
+	return at, at, nil
 }
 
 // rootOnly tells whether a folder is one whose entries no plugin can change, if none has more than its profile: the root folder, those that are protected in each profile, and

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 )
 
 // APIVersion is the apiVersion of both documents.
@@ -101,6 +103,8 @@ type LoadOptions struct {
 	LastGood []GoodManifest
 	// CheckFiles looks at the files that manifests refer to: binaries, fileRefs, configFrom.
 	CheckFiles bool
+	// Looks look at files, some of which may never answer: what is wrong is then that. Nil: new ones.
+	Looks *filelook.Looks
 }
 
 // SourceFile is a file in memory.

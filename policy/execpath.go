@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 )
 
 // CheckExecPath says what is wrong if the plugin's team may not execute the file at path, a path without links: what a link in one of the team's
@@ -30,16 +32,16 @@ func (g pathGlob) withoutLinks() pathGlob {
 }
 
 // checkExecTarget refuses a binary that a link takes out of the team's paths.
-func (d *document) checkExecTarget(p *Plugin) {
+func (d *document) checkExecTarget(p *Plugin, looks *filelook.Looks) {
 	const field = "spec.exec.path"
 	if p.Spec.Exec == nil || p.execPaths == nil || d.failedUnder(field) {
 		return
 	}
-	target, err := filepath.EvalSymlinks(p.Spec.Exec.Path)
-	if err != nil {
-		return // that it is missing is said elsewhere
+	target, ok := looks.Resolved(p.Spec.Exec.Path)
+	if !ok {
+		return // that it is missing, or does not answer, is said elsewhere
 	}
-	if err := p.CheckExecPath(target); err != nil {
+	if err := looks.Try(p.Spec.Exec.Path, func() error { return p.CheckExecPath(target) }); err != nil {
 		d.errorf(field, "install the binary itself there, or change "+childPath("spec.teams", p.Team)+".execPaths", "%q: %v", p.Spec.Exec.Path, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 )
 
 // Load reads the Supervisor document and the Plugin manifests.
@@ -27,13 +29,13 @@ func Load(o LoadOptions) (*Config, error) {
 	var config fs.FileInfo
 	switch {
 	case o.Supervisor != "":
-		if info, err := os.Stat(o.ConfigFile); err == nil {
-			config = info
+		if l, err := b.lookAt(o.ConfigFile); err == nil {
+			config = l.info
 		}
 		b.configFile(SourceFile{Path: o.ConfigFile, Data: []byte(o.Supervisor)})
 		b.missing = append(b.missing, o.ConfigFile)
 	case o.ConfigFile != "":
-		f, info, err := readFile(o.ConfigFile)
+		f, info, err := b.readFile(o.ConfigFile)
 		if err != nil {
 			return nil, Problems{fileProblem(o.ConfigFile, err)}
 		}
@@ -52,7 +54,7 @@ func Load(o LoadOptions) (*Config, error) {
 		}
 	}
 	for _, path := range b.listFiles(paths, missing) {
-		f, info, err := readFile(path)
+		f, info, err := b.readFile(path)
 		if err != nil {
 			b.hash.add(path, nil)
 			b.rejectFile(fileProblem(path, err))
@@ -87,7 +89,7 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 	var out []string
 	for _, path := range paths {
 		path = filepath.Clean(path)
-		info, err := os.Stat(path)
+		l, err := b.lookAt(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			b.missing = append(b.missing, path)
@@ -100,7 +102,7 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 			b.missing = append(b.missing, path)
 			b.problems = append(b.problems, fileProblem(path, err))
 			continue
-		case !info.IsDir():
+		case !l.info.IsDir():
 			out = append(out, path)
 			continue
 		}
@@ -109,13 +111,7 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 			b.problems = append(b.problems, p)
 			continue
 		}
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			b.missing = append(b.missing, path)
-			b.problems = append(b.problems, fileProblem(path, err))
-			continue
-		}
-		for _, e := range entries {
+		for _, e := range l.entries {
 			name := e.Name()
 			if strings.HasPrefix(name, ".") || (!strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml")) {
 				continue
@@ -125,6 +121,47 @@ func (b *builder) listFiles(paths []string, missing Severity) []string {
 	}
 	slices.SortFunc(out, func(a, b string) int { return cmp.Compare(a, b) })
 	return slices.Compact(out)
+}
+
+// looked is what a path leads to, with the entries if that is a folder.
+type looked struct {
+	info    fs.FileInfo
+	entries []fs.DirEntry
+}
+
+// lookAt looks at a file or folder.
+func (b *builder) lookAt(path string) (looked, error) {
+	type answer struct {
+		looked
+		err error
+	}
+	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
+		if a.info, a.err = os.Stat(path); a.err == nil && a.info.IsDir() {
+			a.entries, a.err = os.ReadDir(path)
+		}
+		return a
+	})
+	if silent != nil {
+		return looked{}, silent
+	}
+	return got.looked, got.err
+}
+
+// readFile is the function of that name, with a limit.
+func (b *builder) readFile(path string) (SourceFile, fs.FileInfo, error) {
+	type answer struct {
+		file SourceFile
+		info fs.FileInfo
+		err  error
+	}
+	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
+		a.file, a.info, a.err = readFile(path)
+		return a
+	})
+	if silent != nil {
+		return SourceFile{}, nil, silent
+	}
+	return got.file, got.info, got.err
 }
 
 // readFile reads a regular file within the size limit. What is checked is what is read: the same descriptor.

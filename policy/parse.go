@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 )
 
 // supervisorDocument is the whole of a Supervisor document.
@@ -102,6 +104,9 @@ func (h *hashWriter) String() string {
 }
 
 func newBuilder(o LoadOptions) *builder {
+	if o.Looks == nil {
+		o.Looks = &filelook.Looks{}
+	}
 	b := &builder{
 		options:    o,
 		hash:       &hashWriter{},

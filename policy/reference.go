@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 )
 
 // ErrOfProcess is the error of ReadReference for a file of a process in /proc.
@@ -17,6 +19,22 @@ var ErrOfProcess = errors.New("it belongs to a process, and its content would be
 func ReadReference(path string) ([]byte, error) {
 	f, err := readReference(path)
 	return f.Data, err
+}
+
+// readReference is the function of that name, with a limit.
+func (b *builder) readReference(path string) (SourceFile, error) {
+	type answer struct {
+		file SourceFile
+		err  error
+	}
+	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
+		a.file, a.err = readReference(path)
+		return a
+	})
+	if silent != nil {
+		return SourceFile{}, silent
+	}
+	return got.file, got.err
 }
 
 // readReference opens the file before it looks where it is: what is checked is what is read.

@@ -261,7 +261,7 @@ func (b *builder) loadConfigData(d *document, p *Plugin) {
 		if !b.options.CheckFiles || d.failedUnder("spec.configFrom") {
 			return
 		}
-		f, err := readReference(path)
+		f, err := b.readReference(path)
 		if err != nil && p.goodData != nil {
 			p.configData = *p.goodData
 			break
@@ -289,14 +289,14 @@ func (b *builder) checkPluginFiles(d *document, p *Plugin) {
 		return
 	}
 	if a := p.Spec.Attach; a != nil && !d.failedUnder("spec.attach") {
-		warnAttachFolder(d, a.Socket)
+		b.warnAttachFolder(d, a.Socket)
 	}
 	if e == nil {
 		return
 	}
 	if e.Path != "" && !d.failedUnder("spec.exec.path") {
 		b.checkBinary(d, "spec.exec.path", e.Path, p.Spec.Sandbox.Profile)
-		d.checkExecTarget(p)
+		d.checkExecTarget(p, b.options.Looks)
 		b.checkEnviron(d, e)
 	}
 	for i, v := range e.Env {

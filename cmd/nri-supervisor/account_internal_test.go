@@ -14,7 +14,7 @@ func confinementOf(neverRoot bool, sandbox policy.SandboxSpec) (isolation.Confin
 	spec, plugin := policy.DefaultSpecs()
 	sandbox.Seccomp, sandbox.Network = plugin.Sandbox.Seccomp, plugin.Sandbox.Network
 	plugin.Sandbox = sandbox
-	return newConfinements(&spec).of(&policy.Plugin{Name: "p", Team: "t", NeverRoot: neverRoot, Spec: plugin})
+	return newConfinements(&spec, nil).of(&policy.Plugin{Name: "p", Team: "t", NeverRoot: neverRoot, Spec: plugin})
 }
 
 func TestGroupsAloneLeaveThePluginTheUserOfItsProfile(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -90,6 +91,10 @@ func (s *docks) close() {
 
 // attach waits for a connection of a plugin that runs elsewhere.
 func (l *launcher) attach(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
+	folder := filepath.Dir(p.Spec.Attach.Socket)
+	if err := l.looks.Try(folder, func() error { return nil }); err != nil {
+		return nil, fmt.Errorf("listen at %q: %w", p.Spec.Attach.Socket, err)
+	}
 	if by := l.runs.sees(p, p.Spec.Attach.Socket, p.Spec.Attach.AllowUIDs); by != "" {
 		return nil, fmt.Errorf("listen at %q: plugin %s runs and can connect there: leave attach.socket out, which puts the socket below runDir, or restart that plugin or the service", p.Spec.Attach.Socket, by)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -11,13 +12,14 @@ func checkPrograms(cfg *policy.Config) policy.Problems {
 		return nil
 	}
 	var out policy.Problems
+	looks := &filelook.Looks{}
 	for _, p := range cfg.Plugins {
 		e := p.Spec.Exec
 		if e == nil {
 			continue
 		}
 		c := isolation.Confinement{TrustFile: p.FileTrust != policy.TrustOff, Setuid: p.Spec.Sandbox.Profile == policy.ProfileNone}
-		if err := c.CheckProgram(e.Path, writtenEnv(e)); err != nil {
+		if err := looks.Try(e.Path, func() error { return c.CheckProgram(e.Path, writtenEnv(e)) }); err != nil {
 			out = append(out, policy.Problem{File: p.File, Line: p.Line, Field: "spec.exec.path", Plugin: p.Name, Message: err.Error()})
 		}
 	}

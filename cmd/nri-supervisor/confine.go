@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -20,12 +21,14 @@ type confinements struct {
 	written []string
 	// root says that the supervisor is root, as the service is.
 	root bool
+	// looks look at all these.
+	looks *filelook.Looks
 }
 
-func newConfinements(spec *policy.SupervisorSpec) confinements {
-	c := confinements{root: os.Geteuid() == 0, hidden: policy.RuntimeSockets()}
+func newConfinements(spec *policy.SupervisorSpec, looks *filelook.Looks) confinements {
+	c := confinements{root: os.Geteuid() == 0, hidden: policy.RuntimeSockets(), looks: looks}
 	for _, path := range []string{socketFolder(spec.Runtime.Socket), socketFolder(spec.Admin.Socket), spec.RunDir, spec.StateDir} {
-		for _, path := range alsoResolved(path) {
+		for _, path := range c.alsoResolved(path) {
 			if !slices.Contains(c.hidden, path) {
 				c.hidden = append(c.hidden, path)
 			}
@@ -36,15 +39,15 @@ func newConfinements(spec *policy.SupervisorSpec) confinements {
 }
 
 // confinementsOf knows the plugins of a configuration, and the file that it is from.
-func confinementsOf(cfg *policy.Config, file string) confinements {
-	c := newConfinements(&cfg.Supervisor).with(cfg.Plugins...)
+func confinementsOf(cfg *policy.Config, file string, looks *filelook.Looks) confinements {
+	c := newConfinements(&cfg.Supervisor, looks).with(cfg.Plugins...)
 	c.keep(file)
 	return c
 }
 
 // keep adds a path that no plugin may write to.
 func (c *confinements) keep(path string) {
-	for _, path := range alsoResolved(path) {
+	for _, path := range c.alsoResolved(path) {
 		if path != "/" && !slices.Contains(c.kept, path) {
 			c.kept = append(c.kept, path)
 		}
@@ -52,11 +55,11 @@ func (c *confinements) keep(path string) {
 }
 
 // alsoResolved are a path of the configuration, if it is absolute, and what it leads to: of the links on the way, the isolation follows only those that no plugin can change.
-func alsoResolved(path string) []string {
+func (c *confinements) alsoResolved(path string) []string {
 	if path = filepath.Clean(path); !filepath.IsAbs(path) {
 		return nil
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil && target != path && target != "/" {
+	if target, ok := c.looks.Resolved(path); ok && target != path && target != "/" {
 		return []string{path, target}
 	}
 	return []string{path}
@@ -68,12 +71,13 @@ func (c confinements) with(plugins ...*policy.Plugin) confinements {
 	for _, p := range plugins {
 		if e := p.Spec.Exec; e != nil {
 			c.keep(e.Path)
-			c.keepLoaded(newLoadedFile(e.Path, "executable"))
-			c.keepLoaded(loadedFiles(p, writtenEnv(e))...)
+			c.keepLoaded(newLoadedFile(c.looks, e.Path, "executable"))
+			c.keepLoaded(loadedFiles(c.looks, p, writtenEnv(e))...)
 		}
 		for _, path := range p.Spec.Sandbox.ReadWritePaths {
 			if path = filepath.Clean(path); filepath.IsAbs(path) && !slices.Contains(c.written, path) {
 				c.written = append(c.written, path)
+				c.looks.Resolved(path) // the stage looks at it, and would wait for what does not answer
 			}
 		}
 		if a := p.Spec.Attach; a != nil {
@@ -89,6 +93,10 @@ func (c confinements) with(plugins ...*policy.Plugin) confinements {
 // files of its own are left as they are.
 func (c *confinements) keepLoaded(files ...loadedFile) {
 	for _, f := range files {
+		if f.err != nil {
+			c.keep(f.path) // the isolation sees to what does not answer
+			continue
+		}
 		at := f.at
 		if f.missing {
 			at = at[:len(at)-1]
@@ -112,12 +120,28 @@ func writtenEnv(e *policy.ExecSpec) []string {
 	return out
 }
 
+// merged has what either has.
+func (c confinements) merged(o confinements) confinements {
+	for _, l := range []struct {
+		to   *[]string
+		from []string
+	}{{&c.hidden, o.hidden}, {&c.kept, o.kept}, {&c.written, o.written}} {
+		*l.to = slices.Clone(*l.to)
+		for _, path := range l.from {
+			if !slices.Contains(*l.to, path) {
+				*l.to = append(*l.to, path)
+			}
+		}
+	}
+	return c
+}
+
 // protected are the folders of manifests.
-func protected(p *policy.Plugin) []string {
+func (c *confinements) protected(p *policy.Plugin) []string {
 	var out []string
 	for _, path := range p.ManifestDirs {
 		if path, err := filepath.Abs(path); err == nil && path != "/" {
-			out = append(out, alsoResolved(path)...)
+			out = append(out, c.alsoResolved(path)...)
 		}
 	}
 	return out
@@ -152,7 +176,7 @@ func (c confinements) of(p *policy.Plugin) (isolation.Confinement, error) {
 	case policy.ProfileStandard:
 		out = isolation.Standard(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone
-		out.Protect = slices.Concat(out.Protect, c.kept, protected(p), s.ReadOnlyPaths)
+		out.Protect = slices.Concat(out.Protect, c.kept, c.protected(p), s.ReadOnlyPaths)
 	case policy.ProfileStrict:
 		out = isolation.Strict(c.hidden)
 		out.NoNetwork = s.Network == policy.NetworkNone || !p.NetworkWritten

@@ -82,7 +82,7 @@ func eachOther(path string, v reflect.Value, visit func(path string)) {
 func TestAPluginIsConfinedAnewWheneverSomethingOfItsConfinementChanges(t *testing.T) {
 	t.Parallel()
 	spec, defaults := policy.DefaultSpecs()
-	confine := newConfinements(&spec)
+	confine := newConfinements(&spec, nil)
 	confine.root = true
 	// None of these depends on the manifest.
 	seen := map[string]bool{"Cgroup": true, "OOMScore": true, "Written": true} // the last is what all manifests list

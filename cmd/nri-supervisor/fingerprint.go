@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -22,8 +23,19 @@ type fileID struct {
 	size, mtime, ctime int64
 }
 
-// of returns the SHA-256, in hexadecimal, of the very file that the process executes, whatever its path names by now. It is empty when the process is gone.
-func (f *fingerprints) of(pid int) string {
+// of returns the SHA-256, in hexadecimal, of the very file that the process executes, whatever its path names by now. It is empty when the process is gone, or when ctx ends before the file was read.
+func (f *fingerprints) of(ctx context.Context, pid int) string {
+	sum := make(chan string, 1)
+	go func() { sum <- f.read(pid) }()
+	select {
+	case s := <-sum:
+		return s
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+func (f *fingerprints) read(pid int) string {
 	exe, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return ""
@@ -39,14 +51,17 @@ func (f *fingerprints) of(pid int) string {
 	}
 	id := fileID{dev: st.Dev, ino: st.Ino, size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano()}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if sum, ok := f.known[id]; ok {
-		return sum
+	known, ok := f.known[id]
+	f.mu.Unlock()
+	if ok {
+		return known
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, exe); err != nil {
 		return ""
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.known == nil {
 		f.known = map[fileID]string{}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 
 	"go.uber.org/zap"
 
@@ -27,14 +28,16 @@ func openHost(runDir string, log *zap.Logger) (*isolation.Host, error) {
 	return host, nil
 }
 
-func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap.Logger) *launcher {
+func newLauncher(cfg *policy.Config, source *policy.LoadOptions, host *isolation.Host, log *zap.Logger) *launcher {
+	looks := source.Looks
 	for _, p := range cfg.Plugins {
 		if p.Spec.Attach != nil {
-			_ = isolation.MakeDockFolder(p.Spec.Attach.Socket) // who listens there says what is wrong
+			socket := p.Spec.Attach.Socket
+			_ = looks.Try(filepath.Dir(socket), func() error { return isolation.MakeDockFolder(socket) }) // who listens there says what is wrong
 		}
 	}
 	l := &launcher{
-		runDir: cfg.Supervisor.RunDir, host: host, confine: confinementsOf(cfg, file),
+		runDir: cfg.Supervisor.RunDir, host: host, looks: looks, confine: confinementsOf(cfg, source.ConfigFile, looks), runs: runners{looks: looks},
 		reduced: func(plugin, team string, missing []string) {
 			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
 		},
@@ -48,7 +51,7 @@ func newLauncher(cfg *policy.Config, file string, host *isolation.Host, log *zap
 		},
 	}
 	for _, p := range cfg.Plugins {
-		l.runs.know(loadedFiles(p, nil)) // before any of them can write
+		l.runs.know(loadedFiles(looks, p, nil)) // before any of them can write
 	}
 	return l
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
@@ -20,12 +22,15 @@ import (
 type launcher struct {
 	runDir string
 	host   *isolation.Host
-	mu     sync.Mutex
+	// looks look at the files of all plugins, some of which may never answer.
+	looks *filelook.Looks
+	// resolving is held by who finds out what is of the plugins of a configuration, mu by who changes the fields below, without looking at any file.
+	resolving, mu sync.Mutex
 	// confine says what each plugin may do. It knows each plugin that was ever started.
 	confine confinements
 	// inForce is the configuration by now: what is of a plugin that a reload added is kept from all that start from then on. Nil: that of confine.
 	inForce func() *policy.Config
-	known   *policy.Config // of which confine knows the plugins
+	known   *policy.Config // of which confine knows the plugins; guarded by resolving
 	runs    runners
 	files   fingerprints
 	docks   docks
@@ -42,18 +47,23 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	if p.Attaches() {
 		return l.attach(ctx, p, h)
 	}
-	if a := p.Spec.Exec.Args; (len(a) == 0 || a[0] == "run") && itself(p.Spec.Exec.Path) {
+	path := p.Spec.Exec.Path
+	self, err := filelook.Ask(l.looks, path, func() bool { return itself(path) })
+	if err != nil {
+		return nil, fmt.Errorf("executable %q: %w", path, err)
+	}
+	if a := p.Spec.Exec.Args; (len(a) == 0 || a[0] == "run") && self {
 		return nil, fmt.Errorf("start %q: it is nri-supervisor itself, which would host itself: name the plugin's own binary in exec.path", p.Spec.Exec.Path)
 	}
 	node, err := nodeName()
 	if err != nil {
 		return nil, err
 	}
-	env, err := p.Environ(node, policy.ReadReference) // at each start, so that a rotated secret reaches the next incarnation
+	env, err := p.Environ(node, l.readReference) // at each start, so that a rotated secret reaches the next incarnation
 	if err != nil {
 		return nil, err
 	}
-	loaded := loadedFiles(p, env)
+	loaded := loadedFiles(l.looks, p, env)
 	confine, err := l.confinement(p, loaded...)
 	if err != nil {
 		return nil, err
@@ -65,10 +75,10 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	if l.compute != nil {
 		defer l.compute()() // a file is read and hashed, and a process made
 	}
-	i, err := isolation.Start(ctx, isolation.Spec{
+	i, err := l.start(ctx, run, isolation.Spec{
 		Name: p.Name, Index: p.Index, Path: p.Spec.Exec.Path, Args: p.Spec.Exec.Args, Env: env,
 		SHA256: p.Spec.Exec.SHA256, CheckPath: p.CheckExecPath, Protocol: isolation.Protocol(p.Spec.Exec.Protocol), RunDir: l.runDir,
-		Host: l.host, Confine: confine, OnUpdate: h.Update, OnOOM: h.OutOfMemory,
+		Host: l.host, Confine: confine, Silent: l.looks.Silent(), OnUpdate: h.Update, OnOOM: h.OutOfMemory,
 		OnOutput: func(line isolation.Line) {
 			h.Output(supervisor.OutputLine{
 				PID: line.PID, Stream: string(line.Stream), Level: line.Level, Text: line.Text, Truncated: line.Truncated, Dropped: line.Dropped,
@@ -76,17 +86,11 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 		},
 	})
 	if err != nil {
-		l.runs.leave(run)
 		if se, ok := errors.AsType[*isolation.StartError](err); ok {
 			return nil, startError{se}
 		}
 		return nil, err
 	}
-	l.runs.started(run, i)
-	go func() {
-		<-i.Done()
-		l.runs.leave(run)
-	}()
 	if missing := i.Reduced(); len(missing) > 0 {
 		l.reduced(p.Name, p.Team, missing)
 	}
@@ -95,23 +99,94 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 
 // confinement is what the plugin may do, and keeps from those that start later what is the plugin's, also files that its whole environment makes it load.
 func (l *launcher) confinement(p *policy.Plugin, loaded ...loadedFile) (isolation.Confinement, error) {
-	l.mu.Lock()
 	if l.inForce != nil {
-		if cfg := l.inForce(); cfg != l.known {
-			l.confine, l.known = l.confine.with(cfg.Plugins...), cfg
-		}
+		l.resolve(l.inForce())
 	}
-	l.confine = l.confine.with(p)
-	l.confine.keepLoaded(loaded...)
-	known := l.confine
-	l.mu.Unlock()
+	own := confinements{looks: l.looks}.with(p)
+	own.keepLoaded(loaded...)
+	known := l.learn(own)
+	l.looks.Served(slices.Concat(known.kept, known.hidden, known.written)) // what did not answer yet at the last look is left out by the stage
 	return known.of(p)
+}
+
+// resolve finds out what is of the plugins of a configuration, once.
+func (l *launcher) resolve(cfg *policy.Config) {
+	l.resolving.Lock()
+	defer l.resolving.Unlock()
+	if cfg != l.known {
+		l.learn(confinements{looks: l.looks}.with(cfg.Plugins...))
+		l.known = cfg
+	}
+}
+
+// learn adds what has to be kept from plugins to what is known of that, and returns all of it.
+func (l *launcher) learn(more confinements) confinements {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.confine = l.confine.merged(more)
+	return l.confine
+}
+
+// readReference reads a file that a manifest refers to.
+func (l *launcher) readReference(path string) ([]byte, error) {
+	type answer struct {
+		data []byte
+		err  error
+	}
+	got, silent := filelook.Ask(l.looks, path, func() (a answer) {
+		a.data, a.err = policy.ReadReference(path)
+		return a
+	})
+	if silent != nil {
+		return nil, silent
+	}
+	return got.data, got.err
+}
+
+// lateStart is how much longer than its limit a start may take: to end the process takes that long at most, or a file system does not answer since the last look at it.
+const lateStart = 8 * time.Second
+
+// start starts the process, and counts it as one that runs until it is over. What does not come back in time is ended when it does.
+func (l *launcher) start(ctx context.Context, run *runner, spec isolation.Spec) (*isolation.Instance, error) {
+	type answer struct {
+		inst *isolation.Instance
+		err  error
+	}
+	done, given := make(chan answer), make(chan struct{})
+	go func() {
+		i, err := isolation.Start(ctx, spec)
+		if err != nil {
+			l.runs.leave(run)
+		} else {
+			l.runs.started(run, i)
+		}
+		select {
+		case done <- answer{i, err}:
+		case <-given:
+			if err == nil {
+				i.Kill(isolation.ReasonStopped)
+			}
+		}
+		if err == nil {
+			<-i.Done()
+			l.runs.leave(run)
+		}
+	}()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateStart, func() { close(late) }) })()
+	select {
+	case a := <-done:
+		return a.inst, a.err
+	case <-late:
+		close(given)
+		return nil, fmt.Errorf("start %q: a file system that it needs does not answer", spec.Path)
+	}
 }
 
 // identify asks what was started. A plugin that does not say is not worse for it.
 func (l *launcher) identify(ctx context.Context, p *policy.Plugin, i *isolation.Instance) supervisor.Identity {
 	id := registered(p, i.Registration())
-	id.SHA256, id.Reduced = l.files.of(i.PID()), strings.Join(i.Reduced(), "; ")
+	id.SHA256, id.Reduced = l.files.of(ctx, i.PID()), strings.Join(i.Reduced(), "; ")
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if d, err := i.Describe(ctx); err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
@@ -81,7 +82,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return pre.tell(level, err)
 	}
-	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true})
+	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true, Looks: &filelook.Looks{}})
 	if err != nil {
 		return pre.tell(level, err)
 	}
@@ -163,7 +164,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	cpus := newProcessors()
 	begun := cpus.compute()
 	defer begun()
-	launch := newLauncher(b.config, b.source.ConfigFile, host, log)
+	launch := newLauncher(b.config, &b.source, host, log)
 	launch.compute = cpus.compute
 	defer launch.docks.close()
 	options := supervisor.Options{
@@ -197,7 +198,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	parts.Go(func() { keepHeap(side, sup.Rest, cpus.compute) })
 	parts.Go(func() { feedWatchdog(side, sup, systemd.send, log) })
 	watching, stopWatch := context.WithCancel(ctx)
-	parts.Go(func() { watchFiles(watching, b.source.ConfigFile, hangups, sup, systemd, log) })
+	parts.Go(func() { watchFiles(watching, &b.source, hangups, sup, systemd, log) })
 	defer stopWatch()
 	begun()
 	return sup.Run(ctx)

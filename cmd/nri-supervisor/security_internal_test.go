@@ -135,7 +135,7 @@ func TestWhatAManifestChangesIsAppliedOrThePluginDoesNotStart(t *testing.T) {
 		_, plugin := policy.DefaultSpecs()
 		p := &policy.Plugin{Name: "p", Spec: plugin}
 		change(p)
-		confine := newConfinements(&spec)
+		confine := newConfinements(&spec, nil)
 		confine.root = asRoot
 		c, err := confine.of(p)
 		if err != nil {
@@ -193,7 +193,7 @@ func TestWhatDecidesWhatRunsNextIsKeptFromEachPlugin(t *testing.T) {
 	attached.Spec.Attach = &policy.AttachSpec{Socket: "/srv/topology/nri.sock"}
 	a := of("a", "/srv/a/program")
 	cfg := &policy.Config{Supervisor: spec, Plugins: []*policy.Plugin{a, of("b", filepath.Join(dir, "link")), attached}}
-	l := launcher{confine: confinementsOf(cfg, "/srv/nri/config.yaml")}
+	l := launcher{confine: confinementsOf(cfg, "/srv/nri/config.yaml", nil)}
 	if _, err := l.confinement(of("d", "/srv/d/program")); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/filetrust"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
@@ -31,6 +32,8 @@ type runners struct {
 	known map[string]fileIdentity
 	// changed are files that a process could have changed, and by which plugin: they are not believed again while the service runs.
 	changed map[string]string
+	// looks look at paths.
+	looks *filelook.Looks
 }
 
 // fileIdentity tells a file from another one, and from itself after a change, which no process can hide.
@@ -46,12 +49,13 @@ type runner struct {
 	process interface { // nil until it is started
 		Reach(path string) (isolation.Reach, error)
 	}
+	looks *filelook.Looks
 }
 
 // admit refuses a plugin that executes what another's process may have changed, and else counts it as one that runs, until its end is told to leave. What has to be asked of the others is asked
 // without keeping anybody waiting: a file system may not answer.
 func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loadedFile) (*runner, error) {
-	out := &runner{plugin: p, confine: c}
+	out := &runner{plugin: p, confine: c, looks: r.looks}
 	r.mu.Lock()
 	others := r.othersLocked(p)
 	if r.all == nil {
@@ -70,10 +74,13 @@ func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loade
 
 // judge refuses a file that one of the processes could have changed, now or when that was asked before.
 func (r *runners) judge(f loadedFile, others []runner) error {
+	if f.err != nil {
+		return fmt.Errorf("check %s %q: %w", f.what, f.path, f.err)
+	}
 	r.mu.Lock()
 	by, past := r.changed[f.path]
 	r.mu.Unlock()
-	now, there := f.identity()
+	now, there := f.identity(r.looks)
 	r.mu.Lock()
 	was, known := r.known[f.path]
 	r.mu.Unlock()
@@ -118,11 +125,11 @@ func (r *runners) othersLocked(p *policy.Plugin) []runner {
 
 // know takes note of which files are there before any plugin runs.
 func (r *runners) know(files []loadedFile) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i := range files {
-		if now, there := files[i].identity(); there {
+		if now, there := files[i].identity(r.looks); there {
+			r.mu.Lock()
 			r.believeLocked(files[i].path, now)
+			r.mu.Unlock()
 		}
 	}
 }
@@ -152,7 +159,7 @@ func (r *runners) leave(of *runner) {
 	if of.process == nil {
 		return // it never ran, or is trusted
 	}
-	ended := runner{plugin: of.plugin, confine: of.confine}
+	ended := runner{plugin: of.plugin, confine: of.confine, looks: r.looks}
 	if r.past == nil {
 		r.past = map[string][]runner{}
 	}
@@ -168,7 +175,7 @@ func (r *runners) sees(p *policy.Plugin, socket string, uids []int64) string {
 	r.mu.Lock()
 	others := r.othersLocked(p)
 	r.mu.Unlock()
-	folder := existing(filepath.Dir(socket))
+	folder := existing(r.looks, filepath.Dir(socket))
 	for i := range others {
 		if o := &others[i]; o.confine.CutCapabilities && o.mayBe(uids) && o.reaches(folder) != isolation.Unreached {
 			return o.plugin.Name
@@ -214,7 +221,7 @@ func (o *runner) asRoot(path string) bool {
 	if !c.CutCapabilities || !likeRoot(c) {
 		return false
 	}
-	return !c.ConfineFiles || slices.ContainsFunc(c.ReadWrite, func(p string) bool { return within(path, resolved(p)) })
+	return !c.ConfineFiles || slices.ContainsFunc(c.ReadWrite, func(p string) bool { return within(path, o.resolved(p)) })
 }
 
 // reaches asks the process; of one that is not there yet, or not any more, what is known is what its start asks for.
@@ -224,11 +231,20 @@ func (o *runner) reaches(path string) isolation.Reach {
 			return r
 		}
 	}
-	return plannedReach(&o.confine, path)
+	return o.plannedReach(path)
+}
+
+// resolved is a path of its confinement without links, or as it is if that is not known.
+func (o *runner) resolved(path string) string {
+	if target, ok := o.looks.Resolved(path); ok {
+		return target
+	}
+	return path
 }
 
 // plannedReach is how a process reaches a path by its confinement: the nearest rule decides.
-func plannedReach(c *isolation.Confinement, path string) isolation.Reach {
+func (o *runner) plannedReach(path string) isolation.Reach {
+	c := &o.confine
 	out, nearest := isolation.ReachedWritable, -1
 	if path == "/" && len(c.Protect) > 0 {
 		return isolation.ReachedReadOnly // its entries stay as they are
@@ -243,7 +259,7 @@ func plannedReach(c *isolation.Confinement, path string) isolation.Reach {
 		{c.ReadWrite, isolation.ReachedWritable},
 	} {
 		for _, p := range rule.paths {
-			if p = resolved(p); within(path, p) && len(p) >= nearest {
+			if p = o.resolved(p); within(path, p) && len(p) >= nearest {
 				out, nearest = rule.reach, len(p)
 			}
 		}
@@ -259,46 +275,66 @@ type loadedFile struct {
 	at []string
 	// missing tells that there is none, and the last of at is the folder in which it would be made.
 	missing bool
+	// err is why nothing is known of what is there: its file system does not answer, or answers with an error.
+	err error
 }
 
 // loadedFiles are those of a plugin with its environment. A pinned executable is none: what is executed is what was hashed.
-func loadedFiles(p *policy.Plugin, env []string) []loadedFile {
+func loadedFiles(looks *filelook.Looks, p *policy.Plugin, env []string) []loadedFile {
 	e := p.Spec.Exec
 	if e == nil || p.FileTrust == policy.TrustOff {
 		return nil
 	}
 	var out []loadedFile
-	for n, path := range isolation.Programs(e.Path, env) {
+	for n, path := range programs(looks, e.Path, env) {
 		switch {
 		case n > 0:
-			out = append(out, newLoadedFile(path, "interpreter"))
+			out = append(out, newLoadedFile(looks, path, "interpreter"))
 		case e.SHA256 == "":
-			out = append(out, newLoadedFile(path, "executable"))
+			out = append(out, newLoadedFile(looks, path, "executable"))
 		}
 	}
 	for _, path := range filetrust.Loaded(env) {
-		out = append(out, newLoadedFile(path, "file of its environment"))
+		out = append(out, newLoadedFile(looks, path, "file of its environment"))
 	}
 	return out
 }
 
-func newLoadedFile(path, what string) loadedFile {
-	out := loadedFile{path: path, what: what}
-	links, target, err := filetrust.Trail(path)
-	for _, link := range links {
-		out.at = append(out.at, filepath.Dir(link))
+// programs are what executes a program; of one that does not answer, itself.
+func programs(looks *filelook.Looks, path string, env []string) []string {
+	out, err := filelook.Ask(looks, path, func() []string { return isolation.Programs(path, env) })
+	if err != nil {
+		return []string{path}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		target, out.missing = existing(target), true
+	return out
+}
+
+func newLoadedFile(looks *filelook.Looks, path, what string) loadedFile {
+	out, err := filelook.Ask(looks, path, func() loadedFile {
+		out := loadedFile{path: path, what: what}
+		links, target, err := filetrust.Trail(path)
+		for _, link := range links {
+			out.at = append(out.at, filepath.Dir(link))
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			target, out.missing = existing(nil, target), true
+		case !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
+			out.err = err
+		}
+		out.at = append(out.at, target)
+		return out
+	})
+	if err != nil {
+		return loadedFile{path: path, what: what, at: []string{path}, err: err}
 	}
-	out.at = append(out.at, target)
 	return out
 }
 
 // existing is the path without links of the nearest that exists of a path and the folders above it.
-func existing(path string) string {
+func existing(looks *filelook.Looks, path string) string {
 	for ; path != "/"; path = filepath.Dir(path) {
-		if target, err := filepath.EvalSymlinks(path); err == nil {
+		if target, ok := looks.Resolved(path); ok {
 			return target
 		}
 	}
@@ -309,9 +345,18 @@ func existing(path string) string {
 func (f *loadedFile) target() string { return f.at[len(f.at)-1] }
 
 // identity is which file is there now; false: none.
-func (f *loadedFile) identity() (fileIdentity, bool) {
-	var st unix.Stat_t
-	if f.missing || unix.Stat(f.target(), &st) != nil {
+func (f *loadedFile) identity(looks *filelook.Looks) (fileIdentity, bool) {
+	if f.missing || f.err != nil {
+		return fileIdentity{}, false
+	}
+	path := f.target()
+	st, err := filelook.Ask(looks, path, func() (st unix.Stat_t) {
+		if unix.Stat(path, &st) != nil {
+			st = unix.Stat_t{}
+		}
+		return st
+	})
+	if err != nil || st == (unix.Stat_t{}) {
 		return fileIdentity{}, false
 	}
 	return fileIdentity{uint64(st.Dev), st.Ino, st.Ctim}, true //nolint:unconvert // not on every architecture

@@ -90,9 +90,9 @@ func TestAPluginExecutesNothingThatAProcessOfAnotherCouldChange(t *testing.T) {
 			}
 			files := func() []loadedFile {
 				if is.Spec.Exec == nil {
-					return loadedFiles(is, nil)
+					return loadedFiles(nil, is, nil)
 				}
-				return loadedFiles(is, writtenEnv(is.Spec.Exec))
+				return loadedFiles(nil, is, writtenEnv(is.Spec.Exec))
 			}
 			var r runners
 			run, err := r.admit(was, tt.confine, nil)
@@ -163,7 +163,7 @@ func TestWhatLeadsToWhatAPluginExecutesIsKeptFromOthers(t *testing.T) {
 	spec, defaults := policy.DefaultSpecs()
 	p := &policy.Plugin{Name: "p", Spec: defaults, FileTrust: policy.TrustStrict}
 	p.Spec.Exec = &policy.ExecSpec{Path: dir + "/links/current/bin/program", Env: []policy.EnvVar{{Name: "LD_PRELOAD", Value: dir + "/library.so " + dir + "/missing.so"}}}
-	c := newConfinements(&spec).with(p)
+	c := newConfinements(&spec, nil).with(p)
 	for _, path := range []string{dir + "/links", dir + "/v2/bin/program", dir + "/interpreter", dir + "/library.so"} {
 		if !slices.Contains(c.kept, path) {
 			t.Errorf("%s is not kept: %q", path, c.kept)
@@ -231,13 +231,13 @@ func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) 
 			knows := tt.other
 			knows.Protect = append(slices.Clone(knows.Protect), program)
 			var r runners
-			r.know(loadedFiles(is, nil))
+			r.know(loadedFiles(nil, is, nil))
 			run, err := r.admit(&policy.Plugin{Name: "early"}, knows, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			run.process = reaching(isolation.ReachedReadOnly)
-			if _, err := r.admit(is, isolation.None(), loadedFiles(is, nil)); err != nil {
+			if _, err := r.admit(is, isolation.None(), loadedFiles(nil, is, nil)); err != nil {
 				t.Errorf("as it was: %v", err)
 			}
 			r.leave(run)
@@ -246,7 +246,7 @@ func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) 
 				t.Fatal(err)
 			}
 			for range 2 {
-				if _, err := r.admit(is, isolation.None(), loadedFiles(is, nil)); (err != nil) != tt.refuse {
+				if _, err := r.admit(is, isolation.None(), loadedFiles(nil, is, nil)); (err != nil) != tt.refuse {
 					t.Errorf("replaced: %v, want a refusal: %v", err, tt.refuse)
 				}
 			}

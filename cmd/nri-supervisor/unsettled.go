@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
@@ -18,7 +19,7 @@ func unsettledOf(cfg *policy.Config, p *policy.Plugin, confine confinements) *un
 	if p.Spec.Exec == nil {
 		return nil
 	}
-	for _, f := range loadedFiles(p, writtenEnv(p.Spec.Exec)) {
+	for _, f := range loadedFiles(confine.looks, p, writtenEnv(p.Spec.Exec)) {
 		if !slices.ContainsFunc(f.at, func(at string) bool { return !protectedAlways(at) && !privateAlways(at) }) {
 			continue
 		}
@@ -50,7 +51,7 @@ func checkUnsettled(cfg *policy.Config, file string) policy.Problems {
 		return nil
 	}
 	var out policy.Problems
-	confine := confinementsOf(cfg, file)
+	confine := confinementsOf(cfg, file, &filelook.Looks{})
 	for _, p := range cfg.Plugins {
 		if u := unsettledOf(cfg, p, confine); u != nil {
 			remedy := "move it below /opt"

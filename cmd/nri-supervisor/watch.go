@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 )
@@ -33,7 +34,12 @@ type reloader interface {
 }
 
 // watchFiles reloads the configuration when one of its files, or a file that a manifest refers to, may have changed, and when hangup says so. It returns when ctx ends.
-func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, r reloader, systemd *notifier, log *zap.Logger) {
+func watchFiles(ctx context.Context, source *policy.LoadOptions, hangup <-chan struct{}, r reloader, systemd *notifier, log *zap.Logger) {
+	configFile, looks := source.ConfigFile, source.Looks
+	var answered <-chan struct{}
+	if looks != nil {
+		answered = looks.Answered()
+	}
 	w, err := fsnotify.NewWatcher()
 	var events <-chan fsnotify.Event
 	var errs <-chan error
@@ -67,16 +73,16 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			}
 		})
 	}
-	links := linked(configFile, r.Config()) // looked for beside each reading: a folder may hold thousands of manifests, and change as often
+	links := linked(looks, configFile, r.Config()) // looked for beside each reading: a folder may hold thousands of manifests, and change as often
 	for {
 		if w != nil {
-			follow(w, watched, configFile, r.Config(), links)
+			follow(w, watched, looks, configFile, r.Config(), links)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-over: // there may be other files to follow
-			links = linked(configFile, r.Config())
+			links = linked(looks, configFile, r.Config())
 		case <-hangup:
 			done := systemd.reloading()
 			reload(func() { // mistakes are told in the log, here and below
@@ -89,11 +95,13 @@ func watchFiles(ctx context.Context, configFile string, hangup <-chan struct{}, 
 			}
 		case <-errs: //nolint:errcheck // an overflow of the queue: whatever it was, the files tell
 			notice()
+		case <-answered: // what was refused because it did not answer
+			notice()
 		case <-look.C:
 			reload(func() { _, _ = r.ReloadChanged(ctx, "look") })
 		case <-settled.C:
 			since = time.Time{}
-			links = linked(configFile, r.Config())
+			links = linked(looks, configFile, r.Config())
 			reload(func() { _, _ = r.ReloadChanged(ctx, "watch") })
 		}
 	}
@@ -113,11 +121,14 @@ func manifestDir(configFile, dir string) string {
 }
 
 // linked are the manifests that are links: what they link to may be in a folder that the configuration does not name.
-func linked(configFile string, cfg *policy.Config) []string {
+func linked(looks *filelook.Looks, configFile string, cfg *policy.Config) []string {
 	var out []string
 	for _, dir := range cfg.Supervisor.PluginDirs {
 		dir = manifestDir(configFile, dir)
-		entries, _ := os.ReadDir(dir) // that it is not there is for the reload to say
+		entries, _ := filelook.Ask(looks, dir, func() []fs.DirEntry {
+			entries, _ := os.ReadDir(dir)
+			return entries
+		}) // that it is not there, or does not answer, is for the reload to say
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 && concerns(e.Name()) {
 				out = append(out, filepath.Join(dir, e.Name()))
@@ -128,18 +139,18 @@ func linked(configFile string, cfg *policy.Config) []string {
 }
 
 // follow watches the folders that the configuration is made of now, and no others. Folders are watched rather than files, because files are replaced.
-func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg *policy.Config, links []string) {
+func follow(w *fsnotify.Watcher, watched map[string]bool, looks *filelook.Looks, configFile string, cfg *policy.Config, links []string) {
 	want := map[string]bool{}
 	add := func(dir string) {
 		want[dir] = true
-		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		if resolved, ok := looks.Resolved(dir); ok {
 			want[resolved] = true
 		}
 		want[filepath.Dir(dir)] = true // it may be replaced as a whole
 	}
 	file := func(path string) {
 		want[filepath.Dir(path)] = true
-		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		if resolved, ok := looks.Resolved(path); ok {
 			want[filepath.Dir(resolved)] = true
 		}
 	}
@@ -164,7 +175,7 @@ func follow(w *fsnotify.Watcher, watched map[string]bool, configFile string, cfg
 		}
 	}
 	for dir := range want {
-		if w.Add(dir) == nil { // again: the folder may be another one under the same name
+		if looks.Try(dir, func() error { return w.Add(dir) }) == nil { // again: the folder may be another one under the same name
 			watched[dir] = true
 		}
 	}

@@ -50,7 +50,7 @@ func TestAManifestThatIsALinkIsFollowed(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { watchFiles(ctx, "", nil, n, nil, zap.NewNop()) })
+	running.Go(func() { watchFiles(ctx, &policy.LoadOptions{}, nil, n, nil, zap.NewNop()) })
 	write := time.NewTicker(time.Second) // more than once: the watch begins at some time
 	defer write.Stop()
 	limit := time.After(30 * time.Second) // a look without a notice comes after a minute

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
 
@@ -168,9 +169,9 @@ func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// resolved is the path without links, or as it is if there is nothing.
+// resolved is the path without links, or as it is if there is nothing, or no answer.
 func resolved(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
+	if target, ok := new(filelook.Looks).Resolved(path); ok {
 		return target
 	}
 	return path

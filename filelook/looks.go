@@ -1,0 +1,200 @@
+package filelook
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/filetrust"
+)
+
+// Limit is how long a look may take. A busy disk answers within a second; each mount that does not answer costs it once.
+const Limit = 2 * time.Second
+
+// Looks are the looks of one process. The zero value is ready for use; nil looks without a limit.
+type Looks struct {
+	mu      sync.Mutex
+	pending map[string]*look // by the path that was asked for
+	silent  map[string]*look // those beyond the limit, by what does not answer: a mount, or the path alone
+	known   map[string]string
+	// answered is signalled when a look beyond the limit has ended.
+	answered chan struct{}
+}
+
+// look is one look. Its fields are guarded by Looks.mu, but for done, and err once that is closed.
+type look struct {
+	since time.Time
+	place string // what is looked at on the way; "" behind it
+	at    string // its key in Looks.silent; "" within the limit
+	mount int    // the number of the mount that does not answer; 0: none is known
+	done  chan struct{}
+	err   error
+}
+
+// Silent is the error of a look at what does not answer.
+type Silent struct {
+	// Path is what was asked for.
+	Path string
+	// At is what does not answer: the place of a mount, or a path.
+	At string
+	// Since is when it was asked.
+	Since time.Time
+}
+
+// Error names the place and the time.
+func (e *Silent) Error() string {
+	text := fmt.Sprintf("does not answer since %s", e.Since.Format(time.DateTime))
+	if e.At != e.Path {
+		text = fmt.Sprintf("%q %s", e.At, text)
+	}
+	return text + ": see to its file system, or unmount it"
+}
+
+// Ask does f, which looks at what is at a path, and returns what f returns. The error is a *Silent if there was no answer; f then still runs, or never will. f must not ask for the same path, nor
+// touch what its caller uses.
+func Ask[T any](l *Looks, path string, f func() T) (T, error) {
+	if l == nil {
+		return f(), nil
+	}
+	result := make(chan T, 1)
+	if err := l.run(path, func() { result <- f() }); err != nil {
+		var none T
+		return none, err
+	}
+	return <-result, nil
+}
+
+// Try is Ask for an f that returns nothing but an error.
+func (l *Looks) Try(path string, f func() error) error {
+	err, silent := Ask(l, path, f)
+	if silent != nil {
+		return silent
+	}
+	return err
+}
+
+// Resolved is the path without links; of one that does not answer, or is not there by now, what it was last, if that is known, else false.
+func (l *Looks) Resolved(path string) (string, bool) {
+	type answer struct {
+		target string
+		err    error
+	}
+	got, silent := Ask(l, path, func() answer {
+		target, err := filepath.EvalSymlinks(path)
+		return answer{target, err}
+	})
+	if silent == nil && l == nil {
+		return got.target, got.err == nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case silent != nil:
+		target, ok := l.known[path]
+		return target, ok
+	case got.err != nil:
+		delete(l.known, path)
+		return "", false
+	}
+	if l.known == nil {
+		l.known = map[string]string{}
+	}
+	l.known[path] = got.target
+	return got.target, true
+}
+
+// Answered is signalled when something answers again.
+func (l *Looks) Answered() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answeredLocked()
+}
+
+func (l *Looks) answeredLocked() chan struct{} {
+	if l.answered == nil {
+		l.answered = make(chan struct{}, 1)
+	}
+	return l.answered
+}
+
+// run does f on a goroutine of its own, when no other look at the path is made.
+func (l *Looks) run(path string, f func()) error {
+	timer := time.NewTimer(Limit)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		p := l.pending[path]
+		if p != nil && p.at != "" && l.goneLocked(p) {
+			p = nil // what hangs there is another mount than the one by now
+		}
+		if p == nil {
+			break
+		}
+		at := p.at
+		l.mu.Unlock()
+		if at != "" {
+			return &Silent{path, at, p.since}
+		}
+		select {
+		case <-p.done:
+		case <-timer.C:
+			return l.overdue(path, p)
+		}
+	}
+	own := &look{since: time.Now(), done: make(chan struct{})}
+	if l.pending == nil {
+		l.pending, l.silent = map[string]*look{}, map[string]*look{}
+	}
+	l.pending[path] = own
+	l.mu.Unlock()
+	go func() {
+		if own.err = l.walk(path, own); own.err == nil {
+			f()
+		}
+		l.end(path, own)
+	}()
+	select {
+	case <-own.done:
+		return own.err
+	case <-timer.C:
+		return l.overdue(path, own)
+	}
+}
+
+// walk goes the way to a path, and stops before what is known not to answer. What else is wrong with the way is for f to say.
+func (l *Looks) walk(path string, own *look) error {
+	var silent error
+	_, _, _ = filetrust.Walk(path, func(place string) error { //nolint:dogsled // as above
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		own.place = place
+		if by := l.coveringLocked(place); by != nil {
+			silent = &Silent{path, by.at, by.since}
+		}
+		return silent
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own.place = ""
+	return silent
+}
+
+func (l *Looks) end(path string, own *look) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(own.done)
+	if l.pending[path] == own {
+		delete(l.pending, path)
+	}
+	if own.at == "" {
+		return
+	}
+	if l.silent[own.at] == own {
+		delete(l.silent, own.at)
+	}
+	select {
+	case l.answeredLocked() <- struct{}{}:
+	default: // one signal is enough
+	}
+}
