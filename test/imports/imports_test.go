@@ -17,6 +17,8 @@ var ours = []struct{ from, to, reason string }{
 	{"policy", "plugins", "a manifest is judged without the plugin"},
 	{"filetrust", "policy", "who can change a file is told, whatever it is for"},
 	{"filetrust", "isolation", "who can change a file is told, whatever it is for"},
+	{"filelook", "policy", "it is looked at, whatever it is for"},
+	{"filelook", "isolation", "it is looked at, whatever it is for"},
 	{"breaker", "supervisor", "the guard is below the actor that uses it"},
 	{"breaker", "isolation", "the guard decides about calls, whoever makes them"},
 	{"breaker", "policy", "the guard is configured in its own types"},

@@ -1,0 +1,100 @@
+package filelook_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nri-supervisor/nri-supervisor/filelook"
+)
+
+func TestALookThatHangsEndsForWhoAskedAndIsNotBegunAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var looks filelook.Looks
+	var begun atomic.Int32
+	release := make(chan struct{})
+	hang := func() int {
+		begun.Add(1)
+		<-release
+		return 7
+	}
+	for range 3 {
+		_, err := filelook.Ask(&looks, dir+"/hung", hang)
+		silent, ok := errors.AsType[*filelook.Silent](err)
+		if !ok || silent.At != dir+"/hung" || silent.Since.IsZero() {
+			t.Fatalf("a look that hangs: %v", err)
+		}
+	}
+	if n := begun.Load(); n != 1 {
+		t.Errorf("begun %d times", n)
+	}
+	if got, err := filelook.Ask(&looks, dir, func() int { return 1 }); got != 1 || err != nil {
+		t.Errorf("another path: %d, %v", got, err)
+	}
+	if got := looks.Silent(); len(got) != 0 {
+		t.Errorf("mounts %q do not answer, though their files do", got)
+	}
+	close(release)
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	select {
+	case <-looks.Answered():
+	case <-limit.C:
+		t.Fatal("nobody is told that it answers again")
+	}
+	if got, err := filelook.Ask(&looks, dir+"/hung", hang); got != 7 || err != nil {
+		t.Errorf("when it answers again: %d, %v", got, err)
+	}
+}
+
+func TestAPathWithoutLinksIsRememberedWhileThereIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	var looks filelook.Looks
+	want := func(when string) {
+		t.Helper()
+		if got, ok := looks.Resolved(dir + "/link"); got != dir || !ok {
+			t.Errorf("%s: %q, %v", when, got, ok)
+		}
+	}
+	want("at first")
+	release := make(chan struct{})
+	if err := looks.Try(dir+"/link", func() error { <-release; return nil }); err == nil {
+		t.Error("an answer of what does not answer")
+	}
+	want("without an answer")
+	close(release)
+	<-looks.Answered()
+	if err := os.Remove(dir + "/link"); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := looks.Resolved(dir + "/link"); ok {
+		t.Errorf("what is gone leads to %q", got)
+	}
+}
+
+func TestNilLooksWithoutALimit(t *testing.T) {
+	t.Parallel()
+	var looks *filelook.Looks
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := looks.Resolved(dir); got != dir || !ok {
+		t.Errorf("%q, %v", got, ok)
+	}
+	if _, ok := looks.Resolved(dir + "/none"); ok || looks.Silent() != nil {
+		t.Error("something is at a path at which nothing is")
+	}
+	looks.Served([]string{dir})
+}
