@@ -149,9 +149,11 @@ func (l *Looks) run(path string, f func()) error {
 	l.pending[path] = own
 	l.mu.Unlock()
 	go func() {
-		if own.err = l.walk(path, own); own.err == nil {
-			f()
-		}
+		deaf(func() {
+			if own.err = l.walk(path, own); own.err == nil {
+				f()
+			}
+		})
 		l.end(path, own)
 	}()
 	select {

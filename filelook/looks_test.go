@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,4 +100,25 @@ func TestNilLooksWithoutALimit(t *testing.T) {
 		t.Error("something is at a path at which nothing is")
 	}
 	looks.Served([]string{dir})
+}
+
+// The kernel gives a signal to the first thread if it can, which may be the one that waits for a file system.
+func TestALookTakesNoSignalFromThoseWhoCouldAct(t *testing.T) {
+	t.Parallel()
+	var looks filelook.Looks
+	status, err := filelook.Ask(&looks, t.TempDir(), func() string {
+		data, err := os.ReadFile("/proc/thread-self/status")
+		if err != nil {
+			return err.Error()
+		}
+		return string(data)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, blocked, ok := strings.Cut(status, "SigBlk:")
+	mask, err := strconv.ParseUint(strings.Fields(blocked + " none")[0], 16, 64)
+	if !ok || err != nil || mask&(1<<(uint(syscall.SIGTERM)-1)) == 0 {
+		t.Errorf("the thread of a look takes SIGTERM: mask %x, %v", mask, err)
+	}
 }
