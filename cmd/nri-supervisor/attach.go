@@ -82,11 +82,14 @@ func (s *docks) closeOne(name string, d *dock) {
 // close closes all sockets.
 func (s *docks) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, d := range s.open {
-		delete(s.open, name)
-		d.Close()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, d := range open {
+		all.Go(d.Close)
 	}
+	all.Wait()
 }
 
 // attach waits for a connection of a plugin that runs elsewhere.

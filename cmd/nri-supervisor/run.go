@@ -166,7 +166,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	defer begun()
 	launch := newLauncher(b.config, &b.source, host, log)
 	launch.compute = cpus.compute
-	defer launch.docks.close()
+	defer briefly(launch.docks.close) // a folder of one may not answer
 	options := supervisor.Options{
 		Config: b.config, Source: &b.source, Stale: b.stale, Launcher: launch, Sink: sink, Registry: registry, Version: version,
 		WaitForPlugins: wait, State: b.db, Loaded: b.found, Audit: record, Turn: turn, Computing: cpus.compute,
