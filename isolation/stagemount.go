@@ -119,8 +119,7 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 				return err
 			}
 		}
-		switch {
-		case err == nil && !strange && !slices.Contains(kept, target): // else nothing is there, or what is no program's own
+		if err == nil && !strange && !slices.Contains(kept, target) { // else nothing is there, or what is no program's own
 			kept = append(kept, target)
 		}
 	}
