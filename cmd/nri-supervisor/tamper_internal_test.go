@@ -143,7 +143,7 @@ func TestAProcessThatHasEndedIsRememberedForEachTeamThatHadItsName(t *testing.T)
 	}
 	for _, team := range []string{"a", "b"} { // the other one's process could change it
 		is := of(team)
-		if _, err := r.admit(is, standard, loadedFiles(is, nil)); err == nil {
+		if _, err := r.admit(is, standard, loadedFiles(nil, is, nil)); err == nil {
 			t.Errorf("the plugin of team %s executes what the one of the other team could change", team)
 		}
 	}
