@@ -46,6 +46,7 @@ func (b *bench) groups(stream time.Duration) []group {
 		{[]string{"hung-others"}, b.hungPlugin},
 		{[]string{"lane-others", "lane-p99"}, b.slowPlugin(stream)},
 		{[]string{"restart-10000"}, b.restart},
+		{[]string{"first-missed", "first-worst", "first-p50", "memory-peak"}, b.fullNode},
 		{[]string{"start-alone", "start-50", "memory-alone", "memory-container"}, b.figures},
 	}
 }

@@ -20,27 +20,37 @@ type creator struct {
 
 // creator returns a contender that creates containers in a pod of the role, and checks that as many plugins did their work as should.
 func (sd *side) creator(p payload, role string, want int) contender {
-	pod := p.pod("create-"+p.name+"-"+role, role)
-	c := &creator{sd: sd, pod: pod, ctr: p.container(pod), want: want}
+	c := sd.creations(p, role, want)
 	return contender{name: sd.name, do: c.create, pid: sd.pid}
 }
 
-// create creates one container and removes it again, which is not timed.
+func (sd *side) creations(p payload, role string, want int) *creator {
+	pod := p.pod("create-"+p.name+"-"+role, role)
+	return &creator{sd: sd, pod: pod, ctr: p.container(pod), want: want}
+}
+
+// create creates one container and removes it again, which is not timed. That a plugin did not do its work is an error.
 func (c *creator) create(ctx context.Context) (time.Duration, error) {
+	took, got, err := c.attempt(ctx)
+	if err == nil && got != c.want {
+		err = fmt.Errorf("%d plugins adjusted the container, not %d", got, c.want)
+	}
+	return took, err
+}
+
+// attempt does the same and returns how many plugins did their work.
+func (c *creator) attempt(ctx context.Context) (time.Duration, int, error) {
 	c.n++
 	pod, ctr := proto.CloneOf(c.pod), proto.CloneOf(c.ctr) // the adaptation may keep and change what it is given
 	ctr.Id = fmt.Sprintf("%s-%d", ctr.GetId(), c.n)
 	gone := &api.RemoveContainerRequest{Pod: proto.CloneOf(pod), Container: proto.CloneOf(ctr)}
 	rpl, took, err := c.sd.createContainer(ctx, &api.CreateContainerRequest{Pod: pod, Container: ctr})
 	if err != nil {
-		return 0, err
-	}
-	if got := len(rpl.GetAdjust().GetEnv()); got != c.want {
-		return 0, fmt.Errorf("%d plugins adjusted the container, not %d: %v", got, c.want, rpl.GetAdjust().GetAnnotations())
+		return 0, 0, err
 	}
 	c.sd.lane.Lock()
 	defer c.sd.lane.Unlock()
-	return took, c.sd.nri.RemoveContainer(ctx, gone)
+	return took, len(rpl.GetAdjust().GetEnv()), c.sd.nri.RemoveContainer(ctx, gone)
 }
 
 // createContainer is one CreateContainer as a runtime makes it, and how long it took without waiting for others.

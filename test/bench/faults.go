@@ -44,47 +44,54 @@ const (
 	slowEach = 10
 )
 
-// slowPlugin measures what a slow but healthy plugin with a lane share costs the pods that it does not select.
+// slowPlugin measures what a slow but healthy plugin with a lane share costs the pods that it does not select, by some streams of pods of so long in turns with and without it.
 func (b *bench) slowPlugin(duration time.Duration) func(context.Context) ([]bar, error) {
 	return func(ctx context.Context) ([]bar, error) {
 		const n = 3
 		const most = 500 * time.Millisecond
-		var last []timing // of lane-others, of which lane-p99 is another side
 		lane := "  laneShare: {ratio: 0.2, burst: 300ms}\n"
 		ours, err := b.supervised(ctx, setup{plugins: n, slow: slowWork, extra: lane})
 		if err != nil {
 			return nil, err
 		}
+		var last []timing // of lane-others, of which lane-p99 is another side
+		measure := func(ctx context.Context) ([]timing, error) {
+			t := []timing{{Name: "healthy"}, {Name: "one slow"}}
+			for range figureSamples {
+				for i := range t {
+					samples, err := ours.stream(ctx, duration, i == 1)
+					if err != nil {
+						return nil, err
+					}
+					t[i].rounds = append(t[i].rounds, samples)
+				}
+			}
+			t[0].finish()
+			t[1].finish()
+			return t, nil
+		}
 		return []bar{{
 			name: "lane-others", text: "a plugin slow by 300 ms on a tenth of 100 pods/s, lane share 0.2: times the p50 of other pods without it", bound: 2,
 			measure: func(ctx context.Context, _ int) ([]float64, []timing, error) {
-				var t [2]timing
-				for i, slow := range []bool{false, true} {
-					samples, err := ours.stream(ctx, duration, slow)
-					if err != nil {
-						return nil, nil, err
-					}
-					t[i] = timing{Name: []string{"healthy", "one slow"}[i], rounds: rounds{samples}}
-					t[i].finish()
+				t, err := measure(ctx)
+				if err != nil {
+					return nil, nil, err
 				}
-				last = t[:]
-				return []float64{t[1].P50 / t[0].P50}, t[:], nil
+				last = t
+				return ratios(t[1].rounds.medians(), t[0].rounds.medians()), t, nil
 			},
 		}, {
 			name: "lane-p99", text: "the same plugin: p99 of other pods, times 500 ms", bound: 1,
 			measure: func(ctx context.Context, _ int) ([]float64, []timing, error) {
-				if last == nil {
-					samples, err := ours.stream(ctx, duration, true)
-					if err != nil {
+				t := last
+				last = nil // measured again, it is measured anew
+				if t == nil {
+					var err error
+					if t, err = measure(ctx); err != nil {
 						return nil, nil, err
 					}
-					t := timing{Name: "one slow", rounds: rounds{samples}}
-					t.finish()
-					last = []timing{t}
 				}
-				slow := last[len(last)-1]
-				last = nil // measured again, it is measured anew
-				return []float64{slow.P99 / float64(most.Microseconds())}, []timing{slow}, nil
+				return over(t[1].rounds.quantiles(0.99), float64(most.Microseconds())), t[1:], nil
 			},
 		}}, nil
 	}

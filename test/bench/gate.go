@@ -9,12 +9,15 @@ import (
 	"time"
 )
 
-// gateRounds are the rounds of a gate. A ratio that is behind its bar is measured again with three times as many before it counts: a neighbour on the machine can spoil the first,
-// and a real regression spoils both. It fails the gate when it is behind by more than noise: when three of four rounds are behind the bar.
+// gateRounds are the rounds of a gate. A ratio that is behind its bar is measured again with three times as many, and once more after a pause, before it counts: a neighbour on the
+// machine can spoil the first, and a real regression spoils all. It fails the gate when it is behind by more than noise: when three of four rounds are behind the bar.
 const gateRounds = 15
 
-// slowGate is how long the stream of pods with a slow plugin is, where a full run takes 30 s.
-const slowGate = 8 * time.Second
+// pause is how long a gate waits before it measures for the third time.
+const pause = 10 * time.Second
+
+// slowGate is how long each of the streams of pods with a slow plugin is, which in a full run are 30 s together.
+const slowGate = 4 * time.Second
 
 var errBehind = errors.New("behind the bar")
 
@@ -27,6 +30,7 @@ type outcome struct {
 	Met     bool     `json:"met"`
 	Behind  bool     `json:"behind"` // by more than noise
 	Rounds  int      `json:"rounds"`
+	Others  float64  `json:"others"` // the part of the machine that others used meanwhile, of 1
 	Timings []timing `json:"timings"`
 }
 
@@ -39,12 +43,12 @@ func (b *bench) gate(ctx context.Context, only string) error {
 		if only != "" && !slices.Contains(g.bars, only) {
 			continue
 		}
-		outcomes, err := b.judge(ctx, g, only, rounds, 3*rounds)
+		outcomes, err := b.judge(ctx, g, only, rounds, 3*rounds, 3*rounds)
 		if err != nil {
 			return err
 		}
 		for _, o := range outcomes {
-			if o.Behind {
+			if o.Behind && !o.busy() {
 				missed = append(missed, fmt.Errorf("%s: %w: %s is %.3g, must be %s", o.Name, errBehind, o.Text, o.Ratio.Median, o.Bar))
 			}
 		}
@@ -53,8 +57,8 @@ func (b *bench) gate(ctx context.Context, only string) error {
 	return errors.Join(missed...)
 }
 
-// judge measures the bars of a group, or only one, and again with more rounds those that are missed at first.
-func (b *bench) judge(ctx context.Context, g group, only string, first, again int) ([]outcome, error) {
+// judge measures the bars of a group, or only one. What is missed at first is measured again with so many rounds, and after a pause once more what is then behind.
+func (b *bench) judge(ctx context.Context, g group, only string, first int, again ...int) ([]outcome, error) {
 	defer b.closeSides()
 	bars, err := g.prepare(ctx)
 	if err != nil {
@@ -66,9 +70,17 @@ func (b *bench) judge(ctx context.Context, g group, only string, first, again in
 			continue
 		}
 		o, err := bar.judge(ctx, first)
-		if err == nil && !o.Met && again > 0 {
-			fmt.Fprintf(b.out, "%-12s %s; measured again with more rounds\n", bar.name, o.Ratio)
-			o, err = bar.judge(ctx, again)
+		for i, rounds := range again {
+			if err != nil || o.Met || i > 0 && !o.Behind {
+				break
+			}
+			fmt.Fprintf(b.out, "%-12s %s while others used %.0f%% of the machine; measured again with more rounds\n", bar.name, o.Ratio, 100*o.Others)
+			if i > 0 {
+				err = rest(ctx, pause)
+			}
+			if err == nil {
+				o, err = bar.judge(ctx, rounds)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bar.name, err)
@@ -79,7 +91,9 @@ func (b *bench) judge(ctx context.Context, g group, only string, first, again in
 	return out, nil
 }
 
+// judge measures once.
 func (b bar) judge(ctx context.Context, rounds int) (outcome, error) {
+	before := usedProcessors()
 	r, t, err := b.measure(ctx, rounds)
 	if err != nil {
 		return outcome{}, err
@@ -89,8 +103,16 @@ func (b bar) judge(ctx context.Context, rounds int) (outcome, error) {
 	if b.atLeast {
 		best = s.High
 	}
-	return outcome{Name: b.name, Text: b.text, Bar: b.String(), Ratio: s, Met: b.met(s.Median), Behind: !b.met(best), Rounds: len(r), Timings: t}, nil
+	return outcome{
+		Name: b.name, Text: b.text, Bar: b.String(), Ratio: s, Met: b.met(s.Median), Behind: !b.met(best), Rounds: len(r), Others: usedProcessors().others(before), Timings: t,
+	}, nil
 }
+
+// mostOthers is how much of the machine others may use while a bar is measured that is then judged. With more, a ratio says how the scheduler shares processors out: three loops that never
+// sleep make of a ratio of 4 anything between 0.6 and 6.
+const mostOthers = 0.2
+
+func (o outcome) busy() bool { return o.Others > mostOthers }
 
 // String is the ratio with its spread.
 func (s summary) String() string { return fmt.Sprintf("%.3g (%.3g to %.3g)", s.Median, s.Low, s.High) }
@@ -100,12 +122,14 @@ func (o outcome) String() string {
 	var b strings.Builder
 	word := "met"
 	switch {
+	case o.Behind && o.busy():
+		word = "behind, but NOT JUDGED since the machine does too much else"
 	case o.Behind:
 		word = "MISSED"
 	case !o.Met:
 		word = "missed within noise"
 	}
-	fmt.Fprintf(&b, "%-12s %s, bar: %s, %s: %s\n", o.Name, o.Ratio, o.Bar, word, o.Text)
+	fmt.Fprintf(&b, "%-12s %s, bar: %s, %s: %s (others used %.0f%% of the machine)\n", o.Name, o.Ratio, o.Bar, word, o.Text, 100*o.Others)
 	for _, t := range o.Timings {
 		fmt.Fprintf(&b, "  %-16s p50 %8.0f µs   p99 %8.0f µs   (%d samples)", t.Name, t.P50, t.P99, t.Samples)
 		fmt.Fprintf(&b, "   processor: runtime %.0f", t.CPU)

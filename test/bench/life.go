@@ -84,7 +84,7 @@ func (sd *side) event(ctx context.Context, st step, pod *api.PodSandbox, ctr *ap
 	return time.Since(begin), err
 }
 
-// events compares every event of a pod's life, with 10 plugins that subscribe to all of them.
+// events compares every event of a pod's life, and the life as a whole, with 10 plugins that subscribe to all of them.
 func (b *bench) events(ctx context.Context) error {
 	const n = 10
 	defer b.closeSides()
@@ -93,37 +93,67 @@ func (b *bench) events(ctx context.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	life := steps()
 	for _, share := range shares(n) {
-		times := make([][2]timing, len(life))
-		for round := range b.times(matrixRounds) {
-			for turn := range 2 {
-				at := (turn + round) % 2
-				sd := []*side{stock, ours}[at]
-				for i := range times {
-					times[i][at].Name = sd.name
-					times[i][at].rounds = append(times[i][at].rounds, nil)
-				}
-				for op := range opsPerRound / 2 {
-					pod := typical().pod(fmt.Sprintf("life-%s-%d-%d", share.name, round, op), share.role)
-					ctr := typical().container(pod)
-					for i, st := range life {
-						took, err := sd.event(ctx, st, pod, ctr)
-						if err != nil {
-							return fmt.Errorf("%s: %w", sd.name, err)
-						}
-						times[i][at].rounds[round] = append(times[i][at].rounds[round], took)
-					}
-				}
-			}
-		}
-		for i, st := range life {
-			times[i][0].finish()
-			times[i][1].finish()
-			b.add(row{Event: st.event, Payload: "typical", Plugins: n, Selected: share.name, Timings: times[i][:]})
+		err1 := b.lives(ctx, typical(), share, n, b.times(matrixRounds), opsPerRound/2, stock, ours)
+		err2 := b.lives(ctx, heavy(), share, n, b.times(heavyRounds), heavyOps, stock, ours)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// lives compares the lives of so many pods in each round.
+func (b *bench) lives(ctx context.Context, p payload, share share, n, nRounds, ops int, sides ...*side) error {
+	life := steps()
+	times := make([][2]timing, len(life)+1) // the last is the whole
+	for round := range nRounds {
+		for turn := range sides {
+			at := (turn + round) % len(sides)
+			sd := sides[at]
+			for i := range times {
+				times[i][at].Name = sd.name
+				times[i][at].rounds = append(times[i][at].rounds, nil)
+			}
+			for op := range ops {
+				pod := p.pod(fmt.Sprintf("life-%s-%s-%d-%d", p.name, share.name, round, op), share.role)
+				took, err := sd.live(ctx, life, pod, p.container(pod))
+				if err != nil {
+					return fmt.Errorf("%s: %w", sd.name, err)
+				}
+				for i, d := range took {
+					times[i][at].rounds[round] = append(times[i][at].rounds[round], d)
+				}
+			}
+		}
+	}
+	for i := range times {
+		name := wholeLife
+		if i < len(life) {
+			name = life[i].event
+		}
+		times[i][0].finish()
+		times[i][1].finish()
+		b.add(row{Event: name, Payload: p.name, Plugins: n, Selected: share.name, Timings: times[i][:]})
+	}
+	return nil
+}
+
+// wholeLife is the name of all events of a pod with one container together.
+const wholeLife = "a pod's whole life"
+
+// live sends a pod with one container through its life, and returns how long each event took, and last their sum.
+func (sd *side) live(ctx context.Context, life []step, pod *api.PodSandbox, ctr *api.Container) ([]time.Duration, error) {
+	out := make([]time.Duration, 0, len(life)+1)
+	var sum time.Duration
+	for _, st := range life {
+		took, err := sd.event(ctx, st, pod, ctr)
+		if err != nil {
+			return nil, err
+		}
+		out, sum = append(out, took), sum+took
+	}
+	return append(out, sum), nil
 }
 
 // parallelStarts compares how long pods take to start when several do at once: RunPodSandbox to PostStartContainer, with the waiting for each other that a runtime's one lane brings.

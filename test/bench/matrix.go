@@ -11,7 +11,9 @@ import (
 const (
 	fullRounds   = 30
 	matrixRounds = 12
-	slowFull     = 30 * time.Second
+	heavyRounds  = 6 // of what takes long, with so many operations each
+	heavyOps     = 3
+	slowFull     = 10 * time.Second
 )
 
 // row is one comparison of a full run.
@@ -34,12 +36,14 @@ func (b *bench) parts() []part {
 	return []part{
 		{"bars", b.allBars},
 		{"matrix", b.matrix},
+		{"work", b.work},
 		{"events", b.events},
 		{"parallel", b.parallelStarts},
 		{"slow", b.slowStock},
 		{"flood", b.flood},
 		{"upstream", b.upstream},
 		{"synchronize", b.synchronize},
+		{"aftersync", b.afterSync},
 		{"memory", b.memory},
 		{"start", b.startUp},
 	}
@@ -60,7 +64,7 @@ func (b *bench) all(ctx context.Context, only string) error {
 
 func (b *bench) allBars(ctx context.Context) error {
 	for _, g := range b.groups(slowFull) {
-		o, err := b.judge(ctx, g, "", b.times(fullRounds), 0)
+		o, err := b.judge(ctx, g, "", b.times(fullRounds))
 		if err != nil {
 			return err
 		}
@@ -87,19 +91,53 @@ func (b *bench) matrixOf(ctx context.Context, n int) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	payloads := []payload{typical()}
-	if n == 1 || n == 10 {
-		payloads = append(payloads, heavy())
-	}
-	for _, p := range payloads {
+	for _, p := range []payload{typical(), heavy()} {
+		rounds, ops := b.times(matrixRounds), opsPerRound/2
+		if p.name == heavy().name {
+			rounds, ops = b.times(heavyRounds), heavyOps
+		}
 		for _, share := range shares(n) {
 			contenders := []contender{stock.creator(p, share.role, share.want), ours.creator(p, share.role, share.want), least.creator(p, share.role)}
-			t, err := race(ctx, b.times(matrixRounds), opsPerRound/2, contenders...)
+			t, err := race(ctx, rounds, ops, contenders...)
 			if err != nil {
 				return err
 			}
 			b.add(row{Event: "CreateContainer", Payload: p.name, Plugins: n, Selected: share.name, Timings: t})
 		}
+	}
+	return nil
+}
+
+// work compares creations by plugins that work 2 ms for each container: one after the other, and, where the supervisor may, side by side.
+func (b *bench) work(ctx context.Context) error {
+	for _, n := range []int{1, 10} {
+		for _, same := range []bool{false, true} {
+			if err := b.workOf(ctx, n, same); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) workOf(ctx context.Context, n int, same bool) error {
+	defer b.closeSides()
+	const work = 2 * time.Millisecond
+	stock, err1 := b.stock(ctx, setup{plugins: n, work: work})
+	ours, err2 := b.supervised(ctx, setup{plugins: n, work: work, same: same})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	name := "Create, 2 ms each"
+	if same {
+		name = "Create, 2 ms at once"
+	}
+	for _, share := range shares(n) {
+		t, err := race(ctx, b.times(heavyRounds), heavyOps, stock.creator(typical(), share.role, share.want), ours.creator(typical(), share.role, share.want))
+		if err != nil {
+			return err
+		}
+		b.add(row{Event: name, Payload: typical().name, Plugins: n, Selected: share.name, Timings: t})
 	}
 	return nil
 }

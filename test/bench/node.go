@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
-	"google.golang.org/protobuf/proto"
 )
 
 // fact is one number that is not a comparison.
@@ -105,18 +103,18 @@ func (b *bench) registrations(ctx context.Context, s setup, hosted bool) (float6
 
 // memory measures the supervisor's resident memory: alone, for each plugin, and for each container that it knows.
 func (b *bench) memory(ctx context.Context) error {
-	alone, err := b.resident(ctx, setup{})
+	alone, err := b.resident(ctx, figureSamples, setup{})
 	if err != nil {
 		return err
 	}
 	b.fact("resident memory without a plugin", alone/(1<<20), "MiB", fmt.Sprintf("under %d MiB", mostAlone>>20))
 	const plugins, containers = 100, 1000
-	with, err := b.resident(ctx, setup{plugins: plugins})
+	with, err := b.resident(ctx, 1, setup{plugins: plugins})
 	if err != nil {
 		return err
 	}
 	b.fact("resident memory for each plugin", (with-alone)/plugins/(1<<10), "KiB", "")
-	full, err := b.resident(ctx, setup{containers: containers})
+	full, err := b.resident(ctx, figureSamples, setup{containers: containers})
 	if err != nil {
 		return err
 	}
@@ -130,12 +128,12 @@ func (b *bench) memory(ctx context.Context) error {
 func (b *bench) memoryOfMany(ctx context.Context, alone, with float64, plugins int) error {
 	adaptation.SetPluginRequestTimeout(patience) // it is not the time that counts
 	defer adaptation.SetPluginRequestTimeout(api.DefaultPluginRequestTimeout)
-	many, err := b.resident(ctx, setup{containers: manyContainers})
+	many, err := b.resident(ctx, 1, setup{containers: manyContainers})
 	if err != nil {
 		return err
 	}
 	b.fact("resident memory for each of 10,000 known containers", (many-alone)/manyContainers/(1<<10), "KiB", "")
-	both, err := b.resident(ctx, setup{plugins: plugins, containers: manyContainers})
+	both, err := b.resident(ctx, 1, setup{plugins: plugins, containers: manyContainers})
 	if err != nil {
 		return err
 	}
@@ -144,119 +142,67 @@ func (b *bench) memoryOfMany(ctx context.Context, alone, with float64, plugins i
 	return nil
 }
 
-// The limits of the figures that have one.
-const (
-	mostAlone  = 40 << 20 // bytes, without a plugin
-	startAlone = 100 * time.Millisecond
-	startMany  = 3 * time.Second
-	manyStart  = 50 // plugins
-)
-
-// mostForContainer is the memory in bytes that a known container may take with its pod, and how large they are encoded.
-func mostForContainer() (limit float64, encoded int) {
-	pod := typical().pod("old-1234", "none")
-	encoded = proto.Size(pod) + proto.Size(typical().container(pod))
-	return float64(4<<10 + 2*encoded), encoded
+// resident is the middle of some samples of the memory.
+func (b *bench) resident(ctx context.Context, samples int, s setup) (float64, error) {
+	bytes, err := b.residents(ctx, samples, s)
+	return summarize(bytes).Median, err
 }
 
-// figures are the bars of the supervisor's own figures, which have no counterpart in the stock NRI: each as a part of its limit, with room for a busy machine in the limits.
-func (b *bench) figures(context.Context) ([]bar, error) {
-	figure := func(name, text string, measure func(context.Context) (float64, error)) bar {
-		return bar{name: name, text: text, bound: 1, measure: func(ctx context.Context, _ int) ([]float64, []timing, error) {
-			part, err := measure(ctx)
-			return []float64{part}, nil, err
-		}}
-	}
-	return []bar{
-		figure("start-alone", "from the start to the registration without a plugin: times 100 ms", func(ctx context.Context) (float64, error) {
-			best, err := b.fastestStart(ctx, setup{}, func(s started) time.Duration { return s.registered })
-			return float64(best) / float64(startAlone), err
-		}),
-		figure("start-50", "from the start until 50 plugins are ready: times 3 s", func(ctx context.Context) (float64, error) {
-			best, err := b.fastestStart(ctx, setup{plugins: manyStart}, func(s started) time.Duration { return s.ready })
-			return float64(best) / float64(startMany), err
-		}),
-		figure("memory-alone", "resident memory without a plugin: times 40 MiB", func(ctx context.Context) (float64, error) {
-			bytes, err := b.resident(ctx, setup{})
-			return bytes / mostAlone, err
-		}),
-		figure("memory-container", "resident memory for each of 1,000 containers with its pod: times 4 KiB and twice their encoding", func(ctx context.Context) (float64, error) {
-			const containers = 1000
-			alone, err1 := b.resident(ctx, setup{})
-			full, err2 := b.resident(ctx, setup{containers: containers})
-			limit, _ := mostForContainer()
-			return (full - alone) / containers / limit, errors.Join(err1, err2)
-		}),
-	}, nil
-}
-
-// resident starts a supervisor, waits until its memory has settled, and returns it in bytes.
-func (b *bench) resident(ctx context.Context, s setup) (float64, error) {
+// residents starts supervisors, each at a runtime of its own, waits until their memory has settled, and returns it in bytes.
+func (b *bench) residents(ctx context.Context, samples int, s setup) ([]float64, error) {
 	defer b.closeSides()
-	sd, err := b.supervised(ctx, s)
-	if err != nil {
-		return 0, err
+	var sides []*side
+	for range samples {
+		sd, err := b.supervised(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, sd)
 	}
 	// The garbage of the start goes back to the system within some seconds.
 	const settle = 6 * time.Second
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := rest(ctx, settle); err != nil {
+		return nil, err
 	}
-	return residentBytes(sd.pid)
+	out := make([]float64, 0, samples)
+	for _, sd := range sides {
+		bytes, err := statusBytes(sd.pid, residentNow)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bytes)
+	}
+	return out, nil
 }
 
-func residentBytes(pid int) (float64, error) {
+// rest does nothing for a while.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// What /proc/PID/status calls the resident memory.
+const (
+	residentNow  = "VmRSS"
+	residentPeak = "VmHWM"
+)
+
+func statusBytes(pid int, name string) (float64, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kib * (1 << 10), err
 		}
 	}
-	return 0, errors.New("VmRSS is not in /proc/PID/status")
-}
-
-// startUp measures how long the supervisor takes to register, and its plugins to be ready.
-func (b *bench) startUp(ctx context.Context) error {
-	alone, err := b.fastestStart(ctx, setup{}, func(s started) time.Duration { return s.registered })
-	if err != nil {
-		return err
-	}
-	many, err := b.fastestStart(ctx, setup{plugins: manyStart}, func(s started) time.Duration { return s.ready })
-	if err != nil {
-		return err
-	}
-	b.fact("from the start to the registration, without a plugin", milliseconds(alone), "ms", fmt.Sprintf("under %d ms", startAlone.Milliseconds()))
-	b.fact(fmt.Sprintf("from the start until %d plugins are ready", manyStart), milliseconds(many), "ms", fmt.Sprintf("under %d ms", startMany.Milliseconds()))
-	return nil
-}
-
-// fastestStart is the best of some starts: what else the machine does only makes one slower.
-func (b *bench) fastestStart(ctx context.Context, s setup, of func(started) time.Duration) (time.Duration, error) {
-	const times = 4
-	best := time.Duration(math.MaxInt64)
-	for range times {
-		at, err := b.startedIn(ctx, s)
-		if err != nil {
-			return 0, err
-		}
-		best = min(best, of(at))
-	}
-	return best, nil
-}
-
-func (b *bench) startedIn(ctx context.Context, s setup) (started, error) {
-	defer b.closeSides()
-	sd, err := b.newSide("supervisor", s)
-	if err != nil {
-		return started{}, err
-	}
-	return b.supervise(ctx, b.supervisor, sd)
+	return 0, fmt.Errorf("%s is not in /proc/%d/status", name, pid)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -20,13 +20,14 @@ type machine struct {
 
 // report is everything that a full run found.
 type report struct {
-	Machine  machine   `json:"machine"`
-	Bars     []outcome `json:"bars,omitempty"`
-	Rows     []row     `json:"rows,omitempty"`
-	Slow     []timing  `json:"slowOnStock,omitempty"`
-	Flood    []timing  `json:"flood,omitempty"`
-	Upstream []timing  `json:"upstream,omitempty"`
-	Facts    []fact    `json:"facts,omitempty"`
+	Machine  machine           `json:"machine"`
+	Bars     []outcome         `json:"bars,omitempty"`
+	Rows     []row             `json:"rows,omitempty"`
+	Slow     []timing          `json:"slowOnStock,omitempty"`
+	Flood    []timing          `json:"flood,omitempty"`
+	Upstream []timing          `json:"upstream,omitempty"`
+	Facts    []fact            `json:"facts,omitempty"`
+	Full     []fullStartReport `json:"startOnAFullNode,omitempty"`
 }
 
 func thisMachine() machine {

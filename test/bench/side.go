@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type setup struct {
 	same       bool   // all plugins have the same index and are parallel
 	extra      string // of plugin 0's manifest
 	containers int    // that exist before anybody registers
+	role       string // of their pods; empty: none
 }
 
 // side is one simulated runtime, NRI's own adaptation as containerd and CRI-O link it, with plugins directly on its socket or with the supervisor there. The plugins and the
@@ -65,7 +67,7 @@ func (b *bench) newSide(name string, s setup) (*side, error) {
 	}
 	sd := &side{name: name, socket: filepath.Join(dir, "nri.sock"), dir: dir, setup: s, synced: make(chan registration, 1024)}
 	for i := range s.containers {
-		pod := typical().pod(fmt.Sprintf("old-%d", i), "none")
+		pod := typical().pod(fmt.Sprintf("old-%d", i), cmp.Or(s.role, "none"))
 		sd.pods, sd.ctrs = append(sd.pods, pod), append(sd.ctrs, typical().container(pod))
 	}
 	none := filepath.Join(dir, "none")
@@ -162,10 +164,20 @@ func (b *bench) supervisedBy(ctx context.Context, binary, name string, s setup) 
 type started struct{ registered, ready, synchronize time.Duration }
 
 func (b *bench) supervise(ctx context.Context, binary string, sd *side) (started, error) {
+	at, ready, err := b.registered(ctx, binary, sd)
+	if err != nil {
+		return at, err
+	}
+	at.ready, err = ready(ctx)
+	return at, err
+}
+
+// registered starts a supervisor and returns when it has registered, with what waits until all its plugins are ready and says how long that took from the start.
+func (b *bench) registered(ctx context.Context, binary string, sd *side) (started, func(context.Context) (time.Duration, error), error) {
 	var at started
 	config, err := sd.configure(b.plugin)
 	if err != nil {
-		return at, err
+		return at, nil, err
 	}
 	ready := make(chan struct{}, 4096)
 	failed := make(chan string, 1)
@@ -184,28 +196,29 @@ func (b *bench) supervise(ctx context.Context, binary string, sd *side) (started
 	begin := time.Now()
 	kid, err := b.start(binary, []string{"run", "--config", config, "--log-format", "json"}, watch, nil)
 	if err != nil {
-		return at, err
+		return at, nil, err
 	}
 	sd.kids, sd.pid = append(sd.kids, kid), kid.cmd.Process.Pid
 	if at.synchronize, err = sd.await(ctx); err != nil {
-		return at, fmt.Errorf("%w\n%s", err, kid.last())
+		return at, nil, fmt.Errorf("%w\n%s", err, kid.last())
 	}
 	at.registered = time.Since(begin)
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	for range sd.setup.plugins {
-		select {
-		case <-ready:
-		case text := <-failed:
-			return at, errors.New(text)
-		case <-limit.C:
-			return at, fmt.Errorf("%s: plugins not ready in %s\n%s", sd.name, patience, kid.last())
-		case <-ctx.Done():
-			return at, ctx.Err()
+	return at, func(ctx context.Context) (time.Duration, error) {
+		limit := time.NewTimer(patience)
+		defer limit.Stop()
+		for range sd.setup.plugins {
+			select {
+			case <-ready:
+			case text := <-failed:
+				return 0, errors.New(text)
+			case <-limit.C:
+				return 0, fmt.Errorf("%s: plugins not ready in %s\n%s", sd.name, patience, kid.last())
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
 		}
-	}
-	at.ready = time.Since(begin)
-	return at, nil
+		return time.Since(begin), nil
+	}, nil
 }
 
 func pluginName(i int) string { return fmt.Sprintf("p%02d", i) }
