@@ -14,6 +14,8 @@ type bar struct {
 	atLeast    bool // else at most
 	// measure returns the ratios of the rounds and what they are made of.
 	measure func(ctx context.Context, rounds int) ([]float64, []timing, error)
+	// others says what others used of the machine when that was measured, if it may have been for another bar; nil: it is measured each time.
+	others func() float64
 }
 
 // met reports whether a ratio is on the right side.

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -37,6 +38,7 @@ type bench struct {
 	floors             []*floor
 	report             report
 	rounds             int // of each measurement, if not 0
+	began              time.Time
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -55,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	b := &bench{out: out, nursery: newNursery(), supervisor: *supervisor}
+	b := &bench{out: out, nursery: newNursery(), supervisor: *supervisor, began: time.Now()}
 	defer close(b.nursery)
 	if b.plugin, err = build(ctx, tmp, "test/bench/plugin"); err != nil {
 		return err
