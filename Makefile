@@ -234,8 +234,8 @@ endif
 
 # Everything above that checks something; generate, fmt and golden write instead, and tests tell when their output is not committed.
 # Integration is a package that test runs already; of the chaos matrix test runs a sample. The whole matrix (chaos) joins when it has been seen to pass on more
-# than one kind of machine; until then it is run by hand.
-CI_STAGES := test lint build cross $(filter manuals demo monitoring deploy isolation test-cgroup2 compat e2e e2e-ui,$(TARGETS)) fuzz
+# than one kind of machine; until then it is run by hand. What is promised of speed comes last, when nothing else is left to run beside it.
+CI_STAGES := test lint build cross $(filter manuals demo monitoring deploy isolation test-cgroup2 compat e2e e2e-ui,$(TARGETS)) fuzz $(filter bench-gate,$(TARGETS))
 
 .PHONY: ci
 ci: ## all checks, one after the other; the first that fails ends it
