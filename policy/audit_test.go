@@ -3,27 +3,28 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
-func TestAnAuditAmongTheFilesOfOthersIsWarnedOf(t *testing.T) {
+func TestAnAuditAmongTheFilesThatPluginsMayMakeIsRefused(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]bool{"/var/log/audit.jsonl": true, "/var/log/nri-supervisor/audit.jsonl": false} {
+	for path, folder := range map[string]string{
+		"/var/log/audit.jsonl": "/var/log", "/var/lib//audit.jsonl": "/var/lib", "/var/log/nri-supervisor/audit.jsonl": "", "/var/lib/nri-supervisor/audit.jsonl": "",
+	} {
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		text := "apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {pluginDirs: [/srv/none], audit: {path: " + path + "}}\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := policy.Load(policy.LoadOptions{ConfigFile: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slices.ContainsFunc(cfg.Problems, func(p policy.Problem) bool { return strings.Contains(p.Message, "until it is rotated") }); got != want {
-			t.Errorf("%s: %v, want %v: %v", path, got, want, cfg.Problems)
+		_, err := policy.Load(policy.LoadOptions{ConfigFile: file})
+		switch {
+		case folder == "" && err != nil:
+			t.Errorf("%s: %v", path, err)
+		case folder != "" && (err == nil || !strings.Contains(err.Error(), "write a folder of its own, such as "+folder+"/nri-supervisor/audit.jsonl")):
+			t.Errorf("%s: %v, want an error that says what to write", path, err)
 		}
 	}
 }

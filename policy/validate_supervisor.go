@@ -131,6 +131,9 @@ func (b *builder) validateTracing() {
 	}
 }
 
+// sharedFolders are those in which each plugin may make files of its own: no file in there is kept from it once it is made anew.
+func sharedFolders() []string { return []string{"/var/log", "/var/lib"} }
+
 // validateAudit validates the audit and fills in its path.
 func (b *builder) validateAudit() {
 	d, a := b.supervisor, &b.spec.Audit
@@ -138,9 +141,9 @@ func (b *builder) validateAudit() {
 		a.Path = filepath.Join(b.spec.StateDir, auditName)
 	} else {
 		d.checkAbsolute("spec.audit.path", a.Path)
-		if filepath.Dir(a.Path) == "/var/log" { // whose files others write and rotate as well
-			d.warnf("spec.audit.path", "write a folder of its own, such as /var/log/nri-supervisor/"+auditName,
-				"%q is kept from plugins until it is rotated, since its folder is not", a.Path)
+		if folder := filepath.Dir(a.Path); slices.Contains(sharedFolders(), folder) {
+			d.errorf("spec.audit.path", "write a folder of its own, such as "+filepath.Join(folder, "nri-supervisor", auditName),
+				"%q would be kept from plugins only until it is rotated: they may write in %s", a.Path, folder)
 		}
 	}
 	if at := "spec.audit.maxSize"; !d.failedUnder(at) && a.MaxSize.CmpInt64(minAuditSize) < 0 {

@@ -34,7 +34,9 @@ func newConfinements(spec *policy.SupervisorSpec, looks *filelook.Looks) confine
 			}
 		}
 	}
-	c.keep(auditFolder(spec))
+	if spec.Audit.Path != "" {
+		c.keep(socketFolder(spec.Audit.Path)) // the audit makes its files anew, as a server makes its socket
+	}
 	return c
 }
 
@@ -145,14 +147,6 @@ func (c *confinements) protected(p *policy.Plugin) []string {
 		}
 	}
 	return out
-}
-
-// auditFolder is where the audit is written; the file alone if much else is in that folder.
-func auditFolder(spec *policy.SupervisorSpec) string {
-	if folder := filepath.Dir(spec.Audit.Path); spec.Audit.Path != "" && folder != "/var/log" {
-		return socketFolder(spec.Audit.Path)
-	}
-	return spec.Audit.Path
 }
 
 // socketFolder is what has to be hidden for a socket to be: its folder, since the socket is made anew when its owner starts, or
