@@ -36,21 +36,21 @@ type rootTwice struct {
 	Attempts []string
 }
 
-// secondRoots are the ways to mount it.
+// secondRoots are the ways to mount it a second time.
 func secondRoots(place string) map[string]func() error {
-	bind := func(from, to string, flags uintptr) func() error {
-		return func() error { return unix.Mount(from, to, "", unix.MS_BIND|flags, "") }
+	bind := func(to string, flags uintptr) func() error {
+		return func() error { return unix.Mount("/", to, "", unix.MS_BIND|flags, "") }
 	}
 	return map[string]func() error{
-		"alone":      bind("/", place+"/host", 0),
-		"with all":   bind("/", place+"/host", unix.MS_REC),
-		"over":       bind("/", "/", 0),
-		"over twice": func() error { return errors.Join(bind("/", "/", unix.MS_REC)(), bind("/", "/..", unix.MS_REC)()) },
+		"alone":      bind(place+"/host", 0),
+		"with all":   bind(place+"/host", unix.MS_REC),
+		"over":       bind("/", 0),
+		"over twice": func() error { return errors.Join(bind("/", unix.MS_REC)(), bind("/..", unix.MS_REC)()) },
 		"two levels": func() error {
-			return errors.Join(bind("/", place+"/host", unix.MS_REC)(), bind("/", place+"/again", unix.MS_REC)())
+			return errors.Join(bind(place+"/host", unix.MS_REC)(), bind(place+"/again", unix.MS_REC)())
 		},
 		"read only": func() error {
-			return errors.Join(bind("/", place+"/host", 0)(), unix.Mount("", place+"/host", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+			return errors.Join(bind(place+"/host", 0)(), unix.Mount("", place+"/host", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
 		},
 		"as a part": func() error { return rootInAPart(place) },
 	}
