@@ -156,7 +156,7 @@ func (l *launcher) start(ctx context.Context, run *runner, spec isolation.Spec) 
 	go func() {
 		i, err := isolation.Start(ctx, spec)
 		if err != nil {
-			l.runs.leave(run)
+			l.runs.failed(run, err)
 		} else {
 			l.runs.started(run, i)
 		}

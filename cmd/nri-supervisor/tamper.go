@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nri-supervisor/nri-supervisor/filelook"
-	"github.com/nri-supervisor/nri-supervisor/filetrust"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -50,6 +48,8 @@ type runner struct {
 		Reach(path string) (isolation.Reach, error)
 	}
 	looks *filelook.Looks
+	// ran tells that it was executed, if that did not come up: what it wrote until then is there.
+	ran bool
 }
 
 // admit refuses a plugin that executes what another's process may have changed, and else counts it as one that runs, until its end is told to leave. What has to be asked of the others is asked
@@ -76,6 +76,9 @@ func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loade
 func (r *runners) judge(f loadedFile, others []runner) error {
 	if f.err != nil {
 		return fmt.Errorf("check %s %q: %w", f.what, f.path, f.err)
+	}
+	if n := slices.IndexFunc(others, func(o runner) bool { return f.names > 1 && o.mightWrite(f.target()) }); n >= 0 {
+		return fmt.Errorf("check %s %q: the file has %d names, hard links, and plugin %s could change it by another one: install a copy that has no other name%s", f.what, f.path, f.names, others[n].plugin.Name, f.pin())
 	}
 	r.mu.Lock()
 	by, past := r.changed[f.path]
@@ -151,12 +154,34 @@ func (r *runners) started(of *runner, i *isolation.Instance) {
 	r.mu.Unlock()
 }
 
+// failed tells that its start failed, and that nothing of it runs any more.
+func (r *runners) failed(of *runner, err error) {
+	r.mu.Lock()
+	of.ran = wasExecuted(err)
+	r.mu.Unlock()
+	r.leave(of)
+}
+
+// wasExecuted tells whether a plugin whose start failed has been executed, as far as is known.
+func wasExecuted(err error) bool {
+	e, ok := errors.AsType[*isolation.StartError](err)
+	if !ok {
+		return true
+	}
+	switch e.Phase {
+	case isolation.PhaseSpec, isolation.PhaseBinary, isolation.PhaseRunDir, isolation.PhaseSandbox, isolation.PhaseExec:
+		return false
+	case isolation.PhaseHandshake, isolation.PhaseControl, isolation.PhaseRegister:
+	}
+	return true
+}
+
 // leave tells that nothing of it runs any more.
 func (r *runners) leave(of *runner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, of)
-	if of.process == nil {
+	if of.process == nil && !of.ran {
 		return // it never ran, or is trusted
 	}
 	ended := runner{plugin: of.plugin, confine: of.confine, looks: r.looks}
@@ -265,116 +290,6 @@ func (o *runner) plannedReach(path string) isolation.Reach {
 		}
 	}
 	return out
-}
-
-// loadedFile is what a plugin executes, or makes its program load.
-type loadedFile struct {
-	path string // as the manifest or the script has it
-	what string // "executable", or what it is else
-	// at are the files and folders, without links, of which nobody may write to one, lest it lead to something else.
-	at []string
-	// missing tells that there is none, and the last of at is the folder in which it would be made.
-	missing bool
-	// err is why nothing is known of what is there: its file system does not answer, or answers with an error.
-	err error
-}
-
-// loadedFiles are those of a plugin with its environment. A pinned executable is none: what is executed is what was hashed.
-func loadedFiles(looks *filelook.Looks, p *policy.Plugin, env []string) []loadedFile {
-	e := p.Spec.Exec
-	if e == nil || p.FileTrust == policy.TrustOff {
-		return nil
-	}
-	var out []loadedFile
-	for n, path := range programs(looks, e.Path, env) {
-		switch {
-		case n > 0:
-			out = append(out, newLoadedFile(looks, path, "interpreter"))
-		case e.SHA256 == "":
-			out = append(out, newLoadedFile(looks, path, "executable"))
-		}
-	}
-	for _, path := range filetrust.Loaded(env) {
-		out = append(out, newLoadedFile(looks, path, "file of its environment"))
-	}
-	return out
-}
-
-// programs are what executes a program; of one that does not answer, itself.
-func programs(looks *filelook.Looks, path string, env []string) []string {
-	out, err := filelook.Ask(looks, path, func() []string { return isolation.Programs(path, env) })
-	if err != nil {
-		return []string{path}
-	}
-	return out
-}
-
-func newLoadedFile(looks *filelook.Looks, path, what string) loadedFile {
-	out, err := filelook.Ask(looks, path, func() loadedFile {
-		out := loadedFile{path: path, what: what}
-		links, target, err := filetrust.Trail(path)
-		for _, link := range links {
-			out.at = append(out.at, filepath.Dir(link))
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			target, out.missing = existing(nil, target), true
-		case !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
-			out.err = err
-		}
-		out.at = append(out.at, target)
-		return out
-	})
-	if err != nil {
-		return loadedFile{path: path, what: what, at: []string{path}, err: err}
-	}
-	return out
-}
-
-// existing is the path without links of the nearest that exists of a path and the folders above it.
-func existing(looks *filelook.Looks, path string) string {
-	for ; path != "/"; path = filepath.Dir(path) {
-		if target, ok := looks.Resolved(path); ok {
-			return target
-		}
-	}
-	return path
-}
-
-// target is the file itself.
-func (f *loadedFile) target() string { return f.at[len(f.at)-1] }
-
-// identity is which file is there now; false: none.
-func (f *loadedFile) identity(looks *filelook.Looks) (fileIdentity, bool) {
-	if f.missing || f.err != nil {
-		return fileIdentity{}, false
-	}
-	path := f.target()
-	st, err := filelook.Ask(looks, path, func() (st unix.Stat_t) {
-		if unix.Stat(path, &st) != nil {
-			st = unix.Stat_t{}
-		}
-		return st
-	})
-	if err != nil || st == (unix.Stat_t{}) {
-		return fileIdentity{}, false
-	}
-	return fileIdentity{uint64(st.Dev), st.Ino, st.Ctim}, true //nolint:unconvert // not on every architecture
-}
-
-func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
-
-// refusal says what to do.
-func (f *loadedFile) refusal(by string, past bool) error {
-	verb := "runs and can"
-	if past {
-		verb = "could"
-	}
-	pin := ""
-	if f.what == "executable" {
-		pin = ", write its exec.sha256"
-	}
-	return fmt.Errorf("check %s %q: plugin %s %s change it: move it below /opt%s, or see that it is as it should be and restart the service, which keeps it from all plugins", f.what, f.path, by, verb, pin)
 }
 
 // protectedAlways tells whether no plugin with a profile can write at a path without links unless its own lists say so.

@@ -253,3 +253,56 @@ func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) 
 		})
 	}
 }
+
+func TestAPluginThatExitedAtItsStartMayHaveChangedFiles(t *testing.T) {
+	t.Parallel()
+	for phase, refuse := range map[isolation.Phase]bool{isolation.PhaseHandshake: true, isolation.PhaseRegister: true, isolation.PhaseBinary: false, isolation.PhaseSandbox: false} {
+		var r runners
+		run, err := r.admit(&policy.Plugin{Name: "early", Team: "t"}, isolation.Standard(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.failed(run, &isolation.StartError{Phase: phase, Err: errors.New("it exited")})
+		file := loadedFile{path: "/srv/late", what: "executable", at: []string{"/srv/late"}}
+		if _, err := r.admit(&policy.Plugin{Name: "late", Team: "u"}, isolation.None(), []loadedFile{file}); (err != nil) != refuse {
+			t.Errorf("a start that failed in phase %s: %v, want a refusal: %v", phase, err, refuse)
+		}
+	}
+}
+
+func TestAFileWithASecondNameIsNotBelievedBesideAPluginOfRoot(t *testing.T) {
+	t.Parallel()
+	folder, err := os.MkdirTemp("/srv", "nri-supervisor-test") // what lies in /tmp is each plugin's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	for _, err := range []error{os.WriteFile(folder+"/late", nil, 0o755), os.Link(folder+"/late", folder+"/link")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	knows := isolation.Standard(nil)
+	knows.Protect = append(slices.Clone(knows.Protect), folder+"/late")
+	var r runners
+	run, err := r.admit(&policy.Plugin{Name: "early"}, knows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.process = reaching(isolation.ReachedReadOnly)
+	late := func() error {
+		is := &policy.Plugin{Name: "late"}
+		is.Spec.Exec = &policy.ExecSpec{Path: folder + "/late"}
+		_, err := r.admit(is, isolation.None(), loadedFiles(nil, is, nil))
+		return err
+	}
+	if err := late(); err == nil || !strings.Contains(err.Error(), "the file has 2 names, hard links, and plugin early could change it by another one") {
+		t.Errorf("with a second name: %v", err)
+	}
+	if err := os.Remove(folder + "/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := late(); err != nil {
+		t.Errorf("with one name: %v", err)
+	}
+}
