@@ -205,6 +205,7 @@ func (l steps) inDepth() error {
 }
 
 // cover hides, shows what lies below what is hidden, and freezes: the nearest decides, and where more is said of a path it is shown, and then frozen.
+// What is shown there is as the host has it, with what is protected elsewhere.
 func cover(masks []mask, below []shown, frozen []level) error {
 	var todo steps
 	for _, m := range masks {
