@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 
 	"go.uber.org/zap"
@@ -37,7 +38,7 @@ func newLauncher(cfg *policy.Config, source *policy.LoadOptions, host *isolation
 		}
 	}
 	l := &launcher{
-		runDir: cfg.Supervisor.RunDir, host: host, looks: looks, confine: confinementsOf(cfg, source.ConfigFile, looks), runs: runners{looks: looks},
+		runDir: cfg.Supervisor.RunDir, host: host, looks: looks, confine: confinementsOf(cfg, source.ConfigFile, looks), runs: runners{looks: looks, bare: os.Geteuid() != 0},
 		reduced: func(plugin, team string, missing []string) {
 			log.Warn("plugin runs with less than its profile", append(who(plugin, team), zap.Strings("missing", missing))...)
 		},

@@ -32,6 +32,8 @@ type runners struct {
 	changed map[string]string
 	// looks look at paths.
 	looks *filelook.Looks
+	// bare is set on a host where plugins have no mounts of their own, and nothing is kept from them.
+	bare bool
 }
 
 // fileIdentity tells a file from another one, and from itself after a change, which no process can hide.
@@ -147,6 +149,9 @@ func (r *runners) believeLocked(path string, now fileIdentity) {
 // started tells which process it is. Of one that has no mounts of its own on this host nothing is kept, which its start logs; it counts as what its profile promises.
 func (r *runners) started(of *runner, i *isolation.Instance) {
 	if slices.ContainsFunc(i.Reduced(), func(part string) bool { return strings.HasPrefix(part, isolation.PartMounts.String()+":") }) {
+		r.mu.Lock()
+		r.bare = true
+		r.mu.Unlock()
 		return
 	}
 	r.mu.Lock()
@@ -157,7 +162,7 @@ func (r *runners) started(of *runner, i *isolation.Instance) {
 // failed tells that its start failed, and that nothing of it runs any more.
 func (r *runners) failed(of *runner, err error) {
 	r.mu.Lock()
-	of.ran = wasExecuted(err)
+	of.ran = wasExecuted(err) && !r.bare
 	r.mu.Unlock()
 	r.leave(of)
 }
