@@ -104,6 +104,7 @@ func (b *bench) fullNode(context.Context) ([]bar, error) {
 						return nil, nil, err
 					}
 					last = append(last, s)
+					b.report.Full = append(b.report.Full, s.report())
 				}
 				others = usedProcessors().others(before)
 			}
@@ -144,22 +145,29 @@ func (b *bench) fullNode(context.Context) ([]bar, error) {
 	}, nil
 }
 
-// afterSync tells a start on a full node second by second.
+// afterSync tells of starts on a full node; after the bars of the same run, of those.
 func (b *bench) afterSync(ctx context.Context) error {
-	for range figureSamples {
+	for len(b.report.Full) < figureSamples {
 		s, err := b.startFull(ctx)
 		if err != nil {
 			return err
 		}
-		first, later := sortedMicros(s.first), sortedMicros(s.later)
-		fmt.Fprintf(b.out, "start on a full node: all plugins ready after %.0f ms; %d creations in the first 10 s: p50 %.0f p99 %.0f max %.0f µs, %d before their plugin was ready, %d others without it; later p50 %.0f p99 %.0f µs; peak %.0f MiB\n",
-			s.ready, len(first), quantile(first, 0.5), quantile(first, 0.99), quantile(first, 1), s.early, s.missed, quantile(later, 0.5), quantile(later, 0.99), s.peak/(1<<20))
-		b.report.Full = append(b.report.Full, fullStartReport{
-			Ready: s.ready, Samples: len(first), P50: quantile(first, 0.5), P99: quantile(first, 0.99), Max: quantile(first, 1), Early: s.early, Missed: s.missed,
-			LaterP50: quantile(later, 0.5), LaterP99: quantile(later, 0.99), Peak: s.peak,
-		})
+		b.report.Full = append(b.report.Full, s.report())
+	}
+	for _, s := range b.report.Full {
+		fmt.Fprintf(b.out, "start on a full node: all plugins ready after %.0f ms; %d creations in the first 10 s: p50 %.0f p99 %.0f max %.0f µs, "+
+			"%d before their plugin was ready, %d others without it; later p50 %.0f p99 %.0f µs; peak %.0f MiB\n",
+			s.Ready, s.Samples, s.P50, s.P99, s.Max, s.Early, s.Missed, s.LaterP50, s.LaterP99, s.Peak/(1<<20))
 	}
 	return nil
+}
+
+func (s fullStart) report() fullStartReport {
+	first, later := sortedMicros(s.first), sortedMicros(s.later)
+	return fullStartReport{
+		Ready: s.ready, Samples: len(first), P50: quantile(first, 0.5), P99: quantile(first, 0.99), Max: quantile(first, 1), Early: s.early, Missed: s.missed,
+		LaterP50: quantile(later, 0.5), LaterP99: quantile(later, 0.99), Peak: s.peak,
+	}
 }
 
 // fullStartReport is a start on a full node as it is reported.
