@@ -9,7 +9,7 @@ import (
 
 // Rounds of a full run.
 const (
-	fullRounds   = 30
+	fullRounds   = 20
 	matrixRounds = 12
 	heavyRounds  = 6 // of what takes long, with so many operations each
 	heavyOps     = 3

@@ -42,7 +42,7 @@ func (b *bench) restart(context.Context) ([]bar, error) {
 
 // mostSynchronized finds out at how many containers the runtime gives a plugin up: the supervisor with 10 plugins, and one stock plugin that does nothing, in turns, with more and more.
 func (b *bench) mostSynchronized(ctx context.Context) error {
-	const step, most, times = 5000, 50000, 3
+	const step, most, times = 10000, 30000, 3
 	setups := []setup{{plugins: 1}, {plugins: 10}}
 	names := []string{"one stock plugin", "the supervisor"}
 	good := make([]int, len(setups))
