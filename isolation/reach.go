@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,8 @@ const (
 	ReachedReadOnly
 	// ReachedWritable is one that it sees on a mount that it can write to, as far as the file's owner and mode let it.
 	ReachedWritable
+	// ReachedElsewhere is one that the process does not see at that path, while it can write to a mount of the same file system, on which it may be the same file under another path.
+	ReachedElsewhere
 )
 
 // String returns the reach for people.
@@ -29,6 +32,8 @@ func (r Reach) String() string {
 		return "read-only"
 	case ReachedWritable:
 		return "writable"
+	case ReachedElsewhere:
+		return "elsewhere"
 	}
 	return fmt.Sprintf("Reach(%d)", int(r))
 }
@@ -51,7 +56,7 @@ func reach(pid int, path string) (Reach, error) {
 	fd, err := unix.Openat2(int(root.Fd()), "."+path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return Unreached, nil
+		return elsewhere(pid, path)
 	case err != nil:
 		return Unreached, &os.PathError{Op: "openat2", Path: path, Err: err}
 	}
@@ -60,7 +65,7 @@ func reach(pid int, path string) (Reach, error) {
 		return Unreached, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if here.Dev != there.Dev || here.Ino != there.Ino {
-		return Unreached, nil
+		return elsewhere(pid, path)
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {
@@ -70,4 +75,26 @@ func reach(pid int, path string) (Reach, error) {
 		return ReachedReadOnly, nil
 	}
 	return ReachedWritable, nil
+}
+
+// elsewhere looks for a mount of the process by which it could write to the file system on which this host has a path: what was mounted there after the process's start was somewhere else before.
+func elsewhere(pid int, path string) (Reach, error) {
+	host, err := listMounts()
+	if err != nil {
+		return Unreached, err
+	}
+	theirs, err := readFileAndClose(fmt.Sprintf("/proc/%d/mountinfo", pid), parseMounts)
+	if err != nil {
+		return Unreached, err
+	}
+	var of mounted
+	for _, m := range host {
+		if within(path, m.point) && len(m.point) >= len(of.point) {
+			of = m
+		}
+	}
+	if slices.ContainsFunc(theirs, func(m mounted) bool { return m.device == of.device && !m.readOnly }) {
+		return ReachedElsewhere, nil
+	}
+	return Unreached, nil
 }

@@ -72,12 +72,13 @@ func (o *order) remount() error {
 	if err := o.checkShown(list, masks, frozen); err != nil {
 		return err
 	}
-	mounts = o.detach(masks, mounts)
-	if err := closeKernel(mounts); err != nil {
+	stay := o.detach(masks, mounts)
+	if err := closeKernel(stay); err != nil {
 		return err
 	}
 	below, others := split(list, masks)
-	if err := o.protect(others, masks, mounts); err != nil {
+	protected, err := o.protect(others, masks, stay)
+	if err != nil {
 		return err
 	}
 	if err := o.closeDevices(); err != nil {
@@ -85,6 +86,9 @@ func (o *order) remount() error {
 	}
 	defer unix.Umask(unix.Umask(0)) // what is made here has the mode that is written here
 	if err := cover(masks, below, frozen); err != nil {
+		return err
+	}
+	if err := protectShown(protected, below, mounts); err != nil {
 		return err
 	}
 	for _, m := range masks {
@@ -109,25 +113,28 @@ func enter(place int) error { return unix.Fchdir(place) }
 //
 // A folder above a protected or hidden path could be moved away, and another one made in its place, for the host as well: what is a place of a
 // mount cannot, so each of these folders becomes one, and so does each folder in the root, which is read only itself, wherever it is mounted.
-func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
+//
+// It returns the paths at which that is so, but for their other places.
+func (o *order) protect(list []shown, masks []mask, mounts []mounted) (protected []string, err error) {
 	var todo steps
 	var kept []string
 	for _, path := range o.Protect {
 		target, strange, err := o.settle(path)
 		if err != nil && !absent(err) {
 			if target, err = o.protectNearest(path, err); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err == nil && !strange && !slices.Contains(kept, target) { // else nothing is there, or what is no program's own
 			kept = append(kept, target)
 		}
 	}
+	named := len(kept)
 	kept = append(kept, aliases(kept, list, mounts)...)
 	for _, path := range kept {
 		todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}) }})
 	}
-	protected := len(kept)
+	closed := len(kept)
 	if len(o.Protect) > 0 {
 		for _, path := range roots(kept, list, mounts) {
 			kept = append(kept, path)
@@ -140,11 +147,11 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 	if len(o.Protect) > 0 {
 		top, err := topFolders()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for path := range foldersAbove(kept, top) {
 			// One that is the place of a mount already may be that of a server that does not answer.
-			if !slices.ContainsFunc(mounts, func(m mounted) bool { return m.point == path }) && !slices.ContainsFunc(kept[:protected], func(p string) bool { return within(path, p) }) {
+			if !slices.ContainsFunc(mounts, func(m mounted) bool { return m.point == path }) && !slices.ContainsFunc(kept[:closed], func(p string) bool { return within(path, p) }) {
 				todo = append(todo, step{path, func() error { return protectPath(path, unix.MountAttr{}) }})
 			}
 		}
@@ -153,15 +160,15 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) error {
 		todo = append(todo, step{s.path, s.place})
 	}
 	if err := todo.inDepth(); err != nil {
-		return err
+		return nil, err
 	}
 	if len(o.Protect) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-		return fmt.Errorf("protect the root folder: %w", err)
+		return nil, fmt.Errorf("protect the root folder: %w", err)
 	}
-	return nil
+	return kept[:named], nil
 }
 
 // aliases are the other places at which protected paths are mounted, but for those that hold /var/lib: where the whole system is mounted from below a protected folder, as from /sysroot, what
@@ -205,7 +212,6 @@ func (l steps) inDepth() error {
 }
 
 // cover hides, shows what lies below what is hidden, and freezes: the nearest decides, and where more is said of a path it is shown, and then frozen.
-// What is shown there is as the host has it, with what is protected elsewhere.
 func cover(masks []mask, below []shown, frozen []level) error {
 	var todo steps
 	for _, m := range masks {

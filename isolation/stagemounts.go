@@ -18,6 +18,8 @@ type mounted struct {
 	root   string // what of the file system is mounted
 	point  string // where
 	kind   string
+	// readOnly is set if nobody can write through it.
+	readOnly bool
 }
 
 // listMounts are the mounts of this namespace; those at one place in the order in which they cover each other.
@@ -35,8 +37,9 @@ func parseMounts(lines *bufio.Scanner) []mounted {
 	for lines.Scan() {
 		before, after, ok := strings.Cut(lines.Text(), " - ")
 		words, kind := strings.Fields(before), strings.Fields(after)
-		if ok && len(words) > 4 && len(kind) > 0 {
-			out = append(out, mounted{device: words[2], root: unescapeMount(words[3]), point: unescapeMount(words[4]), kind: kind[0]})
+		if ok && len(words) > 5 && len(kind) > 0 {
+			readOnly := slices.Contains(strings.Split(words[5], ","), "ro")
+			out = append(out, mounted{device: words[2], root: unescapeMount(words[3]), point: unescapeMount(words[4]), kind: kind[0], readOnly: readOnly})
 		}
 	}
 	return out

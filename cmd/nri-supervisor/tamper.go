@@ -207,7 +207,7 @@ func (r *runners) sees(p *policy.Plugin, socket string, uids []int64) string {
 	r.mu.Unlock()
 	folder := existing(r.looks, filepath.Dir(socket))
 	for i := range others {
-		if o := &others[i]; o.confine.CutCapabilities && o.mayBe(uids) && o.reaches(folder) != isolation.Unreached {
+		if o := &others[i]; o.confine.CutCapabilities && o.mayBe(uids) && o.sees(folder) {
 			return o.plugin.Name
 		}
 	}
@@ -237,7 +237,19 @@ func (o *runner) mayBe(uids []int64) bool {
 // writes tells whether it may be able to write at a path without links. The node trusts one without a profile as it trusts root; root's files, as all of these are, are kept from other
 // users by their modes.
 func (o *runner) writes(path string) bool {
-	return o.asRoot(path) && o.reaches(path) == isolation.ReachedWritable
+	if !o.asRoot(path) {
+		return false
+	}
+	reach := o.reaches(path)
+	if reach == isolation.ReachedElsewhere { // mounted there since its start, unless that path is hidden from it
+		reach = o.plannedReach(path)
+	}
+	return reach == isolation.ReachedWritable
+}
+
+// sees tells whether it can open what is at a path without links.
+func (o *runner) sees(path string) bool {
+	return !slices.Contains([]isolation.Reach{isolation.Unreached, isolation.ReachedElsewhere}, o.reaches(path))
 }
 
 // mightWrite tells whether it may have been able to write at a path at some time, if that was not kept from it.

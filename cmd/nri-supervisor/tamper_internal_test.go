@@ -60,6 +60,8 @@ func TestAPluginExecutesNothingThatAProcessOfAnotherCouldChange(t *testing.T) {
 		"root that can write there":               {standard, writes, nil, true},
 		"root that sees it read-only":             {standard, reaching(isolation.ReachedReadOnly), nil, false},
 		"root that does not see it":               {standard, reaching(isolation.Unreached), nil, false},
+		"root that may have it elsewhere":         {elsewhere, reaching(isolation.ReachedElsewhere), nil, true},
+		"root that has a folder of its own there": {standard, reaching(isolation.ReachedElsewhere), nil, false},
 		"a user":                                  {user, writes, nil, false},
 		"a user that no mode stops":               {powerful, writes, nil, true},
 		"strict":                                  {isolation.Strict(nil), writes, nil, false},

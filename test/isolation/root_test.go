@@ -204,25 +204,36 @@ func TestWhatAPluginListsBelowASecondPlaceOfTheRootIsAsListed(t *testing.T) {
 		mount string
 		list  string // below the test's folder
 		free  bool   // the root's entries are the plugin's then
+		tmp   bool   // the test's folder is one of those that are the plugin's own
 	}{
-		"below it":                          {"alone", "/host/var/lib", false},
-		"below it, with what it is made of": {"with all", "/host/var/lib", false},
-		"above it":                          {"alone", "", false},
-		"itself":                            {"alone", "/host", true},
-		"the host has it read only":         {"read only", "", false},
+		"below it":                          {"alone", "/host/var/lib", false, false},
+		"below it, with what it is made of": {"with all", "/host/var/lib", false, false},
+		"above it":                          {"alone", "", false, false},
+		"itself":                            {"alone", "/host", true, false},
+		"the host has it read only":         {"read only", "", false, false},
+		"above it, in a temporary folder":   {"alone", "", false, true},
+		"with all, in a temporary folder":   {"with all", "", false, true},
+		"itself, in a temporary folder":     {"alone", "/host", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := programs(t)
+			if tt.tmp {
+				place = t.TempDir()
+			}
 			for _, err := range []error{os.Mkdir(place+"/host", 0o755), os.Mkdir(place+"/again", 0o755)} {
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			entry := "/nris-test-" + filepath.Base(place)
-			t.Cleanup(func() { _ = os.Remove(entry) })
+			t.Cleanup(func() { _ = errors.Join(os.Remove(entry), os.Remove("/etc"+entry)) })
+			protected := "folder:" + place + "/host/etc" + entry
 			root, own, ordinary := "folder:"+place+"/host"+entry, "write:"+place+"/host"+place+"/again/file", "write:"+place+"/file"
-			got := (&rootTwice{RunDir: tempDir(t), Place: place, Mount: tt.mount, Writable: []string{place + tt.list}, Attempts: []string{root, own, ordinary}}).on(t)
+			got := (&rootTwice{RunDir: tempDir(t), Place: place, Mount: tt.mount, Writable: []string{place + tt.list}, Attempts: []string{root, own, ordinary, protected}}).on(t)
+			if !strings.HasPrefix(got[protected], "denied: ") {
+				t.Errorf("what is protected: %s", got[protected])
+			}
 			if ok := got[root] == "ok"; ok != tt.free || !ok && !strings.HasPrefix(got[root], "denied: ") {
 				t.Errorf("an entry of the root: %s", got[root])
 			}
