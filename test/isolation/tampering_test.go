@@ -1,0 +1,221 @@
+//go:build root
+
+package isolation_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nri-supervisor/nri-supervisor/test/harness"
+)
+
+// tamperWorld is a service with a hostile plugin of root, which does what it is told, and what it shall not be able to make others execute.
+type tamperWorld struct {
+	t          *testing.T
+	place, dir string // where plugins may write, and the service's own
+	injector   string // a plugin that does no harm
+	sup        *harness.Process
+	told       int
+}
+
+func newTamperWorld(t *testing.T) *tamperWorld {
+	t.Helper()
+	w := &tamperWorld{t: t, place: programs(t), dir: harness.TempDir(t), injector: harness.Plugin(t, "env-injector")}
+	for _, folder := range []string{w.place + "/told", w.dir + "/plugins.d"} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied(t, w.injector, w.place+"/injector")
+	// It stays in service, and a child of it executes what it finds.
+	install(t, w.place+"/hostile", fmt.Appendf(nil, `#!/bin/sh
+(exec </dev/null >/dev/null 2>&1 3>&-; exec 8<>%[1]s/early; cd %[1]s/told; while :; do for f in *.sh; do if [ -e "$f" ]; then sh "$f" >"$f.tmp" 2>&1; rm "$f"; mv "$f.tmp" "$f.out"; fi; done; sleep 0.05; done) &
+exec %[1]s/injector "$@"
+`, w.place))
+	w.write("config.yaml", fmt.Sprintf("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {runtime: {socket: %[1]s/nri/nri.sock}, pluginDirs: [%[1]s/plugins.d], runDir: %[1]s/run, stateDir: %[1]s/state, "+
+		"metrics: {address: \"127.0.0.1:0\"}, teams: {of-hostile: {contact: a}, of-late: {contact: b}}}\n", w.dir))
+	w.good("early")
+	return w
+}
+
+func (w *tamperWorld) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(w.dir+"/"+name, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// good installs the program that shall be executed.
+func (w *tamperWorld) good(name string) { copied(w.t, w.injector, w.place+"/"+name) }
+
+// bad is a script that installs what shall not be executed, as a program at a path.
+func (w *tamperWorld) bad() string {
+	return fmt.Sprintf("printf '#!/bin/sh\\ntouch %s/executed\\n' >%s/a/bad && chmod 755 %s/a/bad\n", w.place, w.place, w.place)
+}
+
+// tell lets the hostile plugin execute a script, and returns what it wrote.
+func (w *tamperWorld) tell(script string) string {
+	w.t.Helper()
+	w.told++
+	name := fmt.Sprintf("%s/told/%d.sh", w.place, w.told)
+	if err := errors.Join(os.WriteFile(name+".new", []byte(script), 0o600), os.Rename(name+".new", name)); err != nil {
+		w.t.Fatal(err)
+	}
+	var out []byte
+	eventually(w.t, "the hostile plugin has done it", func() bool {
+		var err error
+		out, err = os.ReadFile(name + ".out")
+		return err == nil
+	})
+	return string(out)
+}
+
+// manifest is that of the plugin that executes a path.
+func (w *tamperWorld) manifest(name, more string) {
+	w.t.Helper()
+	w.write("plugins.d/late.yaml", manifestOf("late", "exec: {path: "+w.place+"/"+name+more+"}, sandbox: {profile: none}"))
+}
+
+// add adds that plugin to the service, or changes it.
+func (w *tamperWorld) add(name, more string) {
+	w.t.Helper()
+	w.manifest(name, more)
+	_, _, _ = w.sup.Command("reload") // what it says is that the plugin was refused, or not
+}
+
+// refusals are how often that plugin was not started because of what another one could have written.
+func (w *tamperWorld) refusals() int {
+	return len(w.sup.Lines(func(l map[string]any) bool {
+		return l["msg"] == "plugin did not start" && l["plugin"] == "late" && strings.Contains(fmt.Sprint(l["error"]), "change it")
+	}))
+}
+
+func (w *tamperWorld) executed() bool {
+	_, err := os.Stat(w.place + "/executed")
+	return err == nil
+}
+
+// serve starts the service with the hostile plugin.
+func (w *tamperWorld) serve(more string) {
+	w.t.Helper()
+	w.write("plugins.d/hostile.yaml", manifestOf("hostile", "exec: {path: "+w.place+"/hostile}"+more))
+	w.sup = harness.StartSupervisor(w.t, w.dir)
+	w.sup.PluginPID("hostile")
+}
+
+// remove ends the hostile plugin.
+func (w *tamperWorld) remove() {
+	w.t.Helper()
+	if err := os.Remove(w.dir + "/plugins.d/hostile.yaml"); err != nil {
+		w.t.Fatal(err)
+	}
+	if code, out, errs := w.sup.Command("reload"); code == 2 {
+		w.t.Fatalf("reload: %s%s", out, errs)
+	}
+	w.sup.WaitLine(1, "plugin exited", map[string]any{"plugin": "hostile"})
+}
+
+// tampering are the ways to have another plugin execute what the hostile one wrote. Each ends when that plugin has been tried.
+func tampering() map[string]func(w *tamperWorld) {
+	return map[string]func(w *tamperWorld){
+		"it exits before it registers": func(w *tamperWorld) {
+			install(w.t, w.place+"/exits", []byte("#!/bin/sh\n"+w.bad()+"mv "+w.place+"/a/bad "+w.place+"/late\n"))
+			w.write("plugins.d/hostile.yaml", manifestOf("hostile", "exec: {path: "+w.place+"/exits}"))
+			w.sup = harness.StartSupervisor(w.t, w.dir)
+			w.sup.WaitLine(1, "plugin did not start", map[string]any{"plugin": "hostile"})
+			if err := os.Remove(w.dir + "/plugins.d/hostile.yaml"); err != nil {
+				w.t.Fatal(err)
+			}
+			_, _, _ = w.sup.Command("reload")
+			w.add("late", "")
+		},
+		"it renames a file, and is removed": func(w *tamperWorld) {
+			w.serve("")
+			w.good("late")
+			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/late")
+			w.remove()
+			w.add("late", "")
+		},
+		"it writes through what it opened before": func(w *tamperWorld) {
+			w.serve("")
+			w.add("early", "")
+			w.tell(w.bad() + "cat " + w.place + "/a/bad >&8")
+			w.remove()
+			w.add("early", ", args: [again]")
+		},
+		"it writes to a second name": func(w *tamperWorld) {
+			w.serve("")
+			w.good("late")
+			w.tell("ln " + w.place + "/late " + w.place + "/a/link")
+			w.add("late", "")
+			w.tell(w.bad() + "cat " + w.place + "/a/bad >" + w.place + "/a/link")
+			_, _, _ = w.sup.Command("plugin", "restart", "late")
+		},
+		"the administrator replaces the file first": func(w *tamperWorld) {
+			w.good("late")
+			w.manifest("late", "")
+			w.serve("")
+			w.sup.PluginPID("late")
+			w.tell("echo >>" + w.place + "/late; mv " + w.place + "/late " + w.place + "/x") // which is kept from it
+			w.good("new")
+			if err := os.Rename(w.place+"/new", w.place+"/late"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/late")
+			w.remove()
+			signalled(w.t, w.sup.PluginPID("late"))
+		},
+		"the administrator renames the folder first": func(w *tamperWorld) {
+			w.good("a/b/late")
+			w.manifest("a/b/late", "")
+			w.serve("")
+			late := w.sup.PluginPID("late")
+			w.tell("cd " + w.place + "; mv a/b a/c; mv a d") // which is kept from it
+			if err := errors.Join(os.Rename(w.place+"/a", w.place+"/old"), os.MkdirAll(w.place+"/a/b", 0o755)); err != nil {
+				w.t.Fatal(err)
+			}
+			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/b/late")
+			w.remove()
+			signalled(w.t, late)
+		},
+		"the file is mounted at another place later": func(w *tamperWorld) {
+			w.serve("")
+			w.good("a/late")
+			mountedAt(w.t, w.place+"/a", w.place+"/mounted", "", unix.MS_BIND)
+			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/late")
+			w.add("mounted/late", "")
+		},
+	}
+}
+
+func TestWhatAPluginWroteIsNotExecutedByAnother(t *testing.T) {
+	t.Parallel()
+	for name, attack := range tampering() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTamperWorld(t)
+			attack(w)
+			eventually(t, "the other plugin is refused", func() bool { return w.refusals() > 0 })
+			w.sup.Stop()
+			if w.executed() {
+				t.Error("what another plugin wrote was executed")
+			}
+		})
+	}
+}
+
+// TestWhatAPluginWithoutAProfileWroteIsExecuted shows that the attempt does something: the node trusts such a plugin.
+func TestWhatAPluginWithoutAProfileWroteIsExecuted(t *testing.T) {
+	t.Parallel()
+	w := newTamperWorld(t)
+	w.serve(", sandbox: {profile: none}")
+	w.good("late")
+	w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/late")
+	w.add("late", "")
+	eventually(t, "what it wrote is executed", w.executed)
+}
