@@ -11,7 +11,7 @@
 //
 // # Failure model
 //
-// A look that exceeds Limit ends with a *Silent for who asked. Its goroutine stays, with a thread, until the kernel gives the system call up; it is not begun again meanwhile, so that there are
+// A look that exceeds Limit ends with a *SilentError for who asked. Its goroutine stays, with a thread, until the kernel gives the system call up; it is not begun again meanwhile, so that there are
 // never more of these than paths that were asked for, and usually one for each mount. A path is walked folder by folder, so that it is known which mount does not answer; a mount that is the
 // root itself is never held against other paths. A thread that looks takes no signal that the process is sent. All functions are safe for concurrent use.
 package filelook

@@ -32,8 +32,8 @@ type look struct {
 	err   error
 }
 
-// Silent is the error of a look at what does not answer.
-type Silent struct {
+// SilentError is the error of a look at what does not answer.
+type SilentError struct {
 	// Path is what was asked for.
 	Path string
 	// At is what does not answer: the place of a mount, or a path.
@@ -43,7 +43,7 @@ type Silent struct {
 }
 
 // Error names the place and the time.
-func (e *Silent) Error() string {
+func (e *SilentError) Error() string {
 	text := fmt.Sprintf("does not answer since %s", e.Since.Format(time.DateTime))
 	if e.At != e.Path {
 		text = fmt.Sprintf("%q %s", e.At, text)
@@ -51,7 +51,7 @@ func (e *Silent) Error() string {
 	return text + ": see to its file system, or unmount it"
 }
 
-// Ask does f, which looks at what is at a path, and returns what f returns. The error is a *Silent if there was no answer; f then still runs, or never will. f must not ask for the same path, nor
+// Ask does f, which looks at what is at a path, and returns what f returns. The error is a *SilentError if there was no answer; f then still runs, or never will. f must not ask for the same path, nor
 // touch what its caller uses.
 func Ask[T any](l *Looks, path string, f func() T) (T, error) {
 	if l == nil {
@@ -134,7 +134,7 @@ func (l *Looks) run(path string, f func()) error {
 		at := p.at
 		l.mu.Unlock()
 		if at != "" {
-			return &Silent{path, at, p.since}
+			return &SilentError{path, at, p.since}
 		}
 		select {
 		case <-p.done:
@@ -172,7 +172,7 @@ func (l *Looks) walk(path string, own *look) error {
 		defer l.mu.Unlock()
 		own.place = place
 		if by := l.coveringLocked(place); by != nil {
-			silent = &Silent{path, by.at, by.since}
+			silent = &SilentError{path, by.at, by.since}
 		}
 		return silent
 	})

@@ -27,7 +27,7 @@ func TestALookThatHangsEndsForWhoAskedAndIsNotBegunAgain(t *testing.T) {
 	}
 	for range 3 {
 		_, err := filelook.Ask(&looks, dir+"/hung", hang)
-		silent, ok := errors.AsType[*filelook.Silent](err)
+		silent, ok := errors.AsType[*filelook.SilentError](err)
 		if !ok || silent.At != dir+"/hung" || silent.Since.IsZero() {
 			t.Fatalf("a look that hangs: %v", err)
 		}

@@ -71,7 +71,7 @@ func (l *Looks) overdue(path string, p *look) error {
 	if at == "" {
 		at = path
 	}
-	return &Silent{path, at, p.since}
+	return &SilentError{path, at, p.since}
 }
 
 // coveringLocked is a look that exceeded the limit at what a place lies on; nil: there is none.
