@@ -83,7 +83,9 @@ func (h *host) forgetTurns() {
 
 // synchronize tells the plugin the state in the background.
 func (h *host) synchronize(e plugin.Synchronize) {
+	listed := h.sup.opts.Computing() // all of it is looked through
 	r, snap, rt := h.runs[e.Inc], h.snapshot(), h.sup.runtimeInfo()
+	listed()
 	spec := r.spec
 	if e.Again {
 		spec = h.spec

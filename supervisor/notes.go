@@ -241,7 +241,10 @@ func (h *host) noteMissed(ref store.Ref, n store.Names, reason string) {
 }
 
 // Decisions returns the latest decisions that the filter picks, oldest first. Safe for concurrent use.
-func (s *Supervisor) Decisions(f journal.Filter) []journal.Decision { return s.journal.Decisions(f) }
+func (s *Supervisor) Decisions(f journal.Filter) []journal.Decision {
+	defer s.opts.Computing()()
+	return s.journal.Decisions(f)
+}
 
 // FollowDecisions subscribes to decisions. Close the subscription in the end. Safe for concurrent use.
 func (s *Supervisor) FollowDecisions(f journal.Filter) *journal.Subscription {

@@ -93,6 +93,8 @@ func (s *Supervisor) Record(ctx context.Context, f RecordFilter, uid uint32, eac
 		}
 		return each(ev, rec.lost.Swap(0))
 	}
+	told := s.opts.Computing()
+	defer told()
 	state := &recording.Event{Name: "Synchronize", Time: time.Now()}
 	pods, ctrs := s.store.All()
 	for e := range pods {
@@ -108,6 +110,7 @@ func (s *Supervisor) Record(ctx context.Context, f RecordFilter, uid uint32, eac
 	if err := give(state); err != nil {
 		return err
 	}
+	told()
 	for {
 		select {
 		case ev := <-rec.events:

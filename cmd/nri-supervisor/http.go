@@ -50,7 +50,7 @@ func serveHTTP(ctx context.Context, parts *sync.WaitGroup, spec policy.MetricsSp
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	parts.Go(func() {
-		if err := serveOn(srv, l, certs); !errors.Is(err, http.ErrServerClosed) {
+		if err := serveOn(srv, l, certs, cpus); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics listener ended", zap.Error(err))
 		}
 	})
@@ -84,11 +84,11 @@ func routes(address string, plain bool, reg *prometheus.Registry, s observed, cp
 }
 
 // serveOn serves with TLS when there are certificates.
-func serveOn(srv *http.Server, l net.Listener, certs *certificates) error {
+func serveOn(srv *http.Server, l net.Listener, certs *certificates, cpus *processors) error {
 	if certs == nil {
 		return srv.Serve(l)
 	}
-	srv.TLSConfig = certs.server()
+	srv.TLSConfig = certs.server(cpus)
 	srv.ErrorLog, _ = zap.NewStdLogAt(certs.log, zap.DebugLevel) // what strangers get wrong is no news; the level is a valid one
 	return srv.ServeTLS(l, "", "")
 }

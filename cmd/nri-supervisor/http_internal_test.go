@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,7 +22,7 @@ func (seen) Overview() supervisor.Overview {
 // TestAStrangersHostNameIsRefusedByThePageOnly: probes and Prometheus come by the name of a Service, too.
 func TestAStrangersHostNameIsRefusedByThePageOnly(t *testing.T) {
 	t.Parallel()
-	cpus := &processors{set: func(bool) {}, after: func(time.Duration, func()) stopper { return time.NewTimer(0) }}
+	cpus := unchanging()
 	for path, want := range map[string]int{"/": 421, "/page.js": 421, "/status.json": 421, "/metrics": 200, "/healthz": 200, "/readyz": 200} {
 		for _, tt := range []struct {
 			host  string

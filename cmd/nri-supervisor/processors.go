@@ -21,10 +21,14 @@ type processors struct {
 	set   func(one bool) // changes the number
 	after func(time.Duration, func()) stopper
 
-	mu     sync.Mutex
-	users  int // that compute
-	narrow bool
-	timer  stopper // runs when nobody has computed for narrowAfter; nil: it does not run
+	changes sync.WaitGroup // the goroutine that changes the number
+
+	mu       sync.Mutex
+	users    int     // that compute
+	narrow   bool    // one processor is right
+	is       bool    // the number is that
+	changing bool    // by the goroutine
+	timer    stopper // runs when nobody has computed for narrowAfter; nil: it does not run
 }
 
 // stopper is a time.Timer.
@@ -49,6 +53,25 @@ func setProcessors(one bool) {
 
 // compute says that something computes until done is called, which may be called more than once.
 func (p *processors) compute() (done func()) {
+	if p.begin() {
+		runtime.Gosched() // the change comes first, unless it has to wait
+	}
+	return sync.OnceFunc(p.release)
+}
+
+// close leaves the number as it is.
+func (p *processors) close() {
+	p.mu.Lock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	p.mu.Unlock()
+	p.changes.Wait()
+}
+
+// begin reports whether the number is about to change.
+func (p *processors) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
@@ -56,11 +79,33 @@ func (p *processors) compute() (done func()) {
 		p.timer.Stop()
 		p.timer = nil
 	}
-	if p.narrow {
-		p.narrow = false
-		p.set(false)
+	if !p.narrow {
+		return false
 	}
-	return sync.OnceFunc(p.release)
+	p.narrow = false
+	p.changeLocked()
+	return true
+}
+
+// changeLocked has the number changed, on a goroutine of its own: that waits for the end of a collection of garbage, which takes a tenth of a second where the heap has 500 MB.
+func (p *processors) changeLocked() {
+	if !p.changing {
+		p.changing = true
+		p.changes.Go(p.change)
+	}
+}
+
+func (p *processors) change() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.is != p.narrow {
+		one := p.narrow
+		p.mu.Unlock()
+		p.set(one)
+		p.mu.Lock()
+		p.is = one
+	}
+	p.changing = false
 }
 
 func (p *processors) release() {
@@ -80,5 +125,5 @@ func (p *processors) settle() {
 	}
 	p.timer = nil
 	p.narrow = true
-	p.set(true)
+	p.changeLocked()
 }

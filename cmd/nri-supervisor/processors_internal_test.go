@@ -14,6 +14,11 @@ type clockless struct {
 
 func (c *clockless) Stop() bool { c.stopped = true; return true }
 
+// unchanging processors stay as many as they are.
+func unchanging() *processors {
+	return &processors{set: func(bool) {}, after: func(time.Duration, func()) stopper { return &clockless{} }}
+}
+
 func TestEventsHaveOneProcessorAndWhatComputesHasAll(t *testing.T) {
 	t.Parallel()
 	var set []bool
@@ -40,8 +45,38 @@ func TestEventsHaveOneProcessorAndWhatComputesHasAll(t *testing.T) {
 	third()
 	timers[0].fire() // of before
 	timers[1].fire()
+	p.changes.Wait()
 	p.compute()
+	p.close()
 	if want := []bool{true, false}; !slices.Equal(set, want) {
 		t.Errorf("changes to one processor: %v, want %v", set, want)
+	}
+}
+
+// TestWhoComputesDoesNotWaitForAChangeOfTheirNumber: the change waits for a collection of garbage.
+func TestWhoComputesDoesNotWaitForAChangeOfTheirNumber(t *testing.T) {
+	t.Parallel()
+	collected, changes := make(chan struct{}), make(chan bool, 5)
+	begun := make(chan struct{}, 5)
+	var fire func()
+	p := &processors{set: func(one bool) { begun <- struct{}{}; <-collected; changes <- one }, after: func(_ time.Duration, f func()) stopper {
+		fire = f
+		return &clockless{}
+	}}
+	p.compute()()
+	fire() // to one, which waits
+	<-begun
+	p.compute()() // no more
+	fire()        // and so it is right
+	p.compute()   // nor that
+	close(collected)
+	p.close()
+	close(changes)
+	var last, n = true, 0
+	for one := range changes {
+		last, n = one, n+1
+	}
+	if last || n != 2 {
+		t.Errorf("%d changes, the last to one processor: %t, want 2, to one and back", n, last)
 	}
 }

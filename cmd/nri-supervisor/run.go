@@ -162,6 +162,7 @@ func serve(ctx context.Context, b *boot, pre *preinstalled, hangups <-chan struc
 	defer host.Close()
 	registry := prometheus.NewRegistry()
 	cpus := newProcessors()
+	defer cpus.close()
 	begun := cpus.compute()
 	defer begun()
 	launch := newLauncher(b.config, &b.source, host, log)

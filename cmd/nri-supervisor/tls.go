@@ -105,9 +105,12 @@ func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c.config, nil
 }
 
-// server is the configuration of the listener.
-func (c *certificates) server() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: c.current}
+// server is the configuration of the listener. The signature of a handshake takes milliseconds.
+func (c *certificates) server(cpus *processors) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		defer cpus.compute()() // and somewhat longer
+		return c.current(hello)
+	}}
 }
 
 // guard refuses clients without a certificate where one is asked for. The probes are exempt: a kubelet has none to show.

@@ -114,7 +114,7 @@ func TestMetricsAreServedWithTLSToClientsWithACertificate(t *testing.T) {
 		ReadHeaderTimeout: time.Minute,
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- serveOn(srv, l, certs) }()
+	go func() { ended <- serveOn(srv, l, certs, unchanging()) }()
 	t.Cleanup(func() {
 		_ = srv.Close()
 		if err := <-ended; err != nil && !errors.Is(err, http.ErrServerClosed) {
