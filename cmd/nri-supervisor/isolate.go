@@ -51,8 +51,11 @@ func newLauncher(cfg *policy.Config, source *policy.LoadOptions, host *isolation
 			log.Warn("somebody removed the socket at which the plugin attaches; it was made anew", fields...)
 		},
 	}
+	l.runs.configure(cfg.Plugins, l.confine)
 	for _, p := range cfg.Plugins {
-		l.runs.know(loadedFiles(looks, p, nil)) // before any of them can write
+		if p.Spec.Exec != nil {
+			l.runs.know(loadedFiles(looks, p, writtenEnv(p.Spec.Exec))) // before any of them can write
+		}
 	}
 	return l
 }

@@ -114,7 +114,7 @@ func (l *launcher) resolve(cfg *policy.Config) {
 	l.resolving.Lock()
 	defer l.resolving.Unlock()
 	if cfg != l.known {
-		l.learn(confinements{looks: l.looks}.with(cfg.Plugins...))
+		l.runs.configure(cfg.Plugins, l.learn(confinements{looks: l.looks}.with(cfg.Plugins...)))
 		l.known = cfg
 	}
 }

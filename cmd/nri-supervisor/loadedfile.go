@@ -23,7 +23,7 @@ type loadedFile struct {
 	at []string
 	// missing tells that there is none, and the last of at is the folder in which it would be made.
 	missing bool
-	// names is how many names the file has, if others than the path may lie where somebody may write: it can be changed by each.
+	// names is how many names the file has: it can be changed by each.
 	names uint64
 	// err is why nothing is known of what is there: its file system does not answer, or answers with an error.
 	err error
@@ -82,11 +82,11 @@ func newLoadedFile(looks *filelook.Looks, path, what string) loadedFile {
 	return out
 }
 
-// namesOf is how many names a file has; 1 if it is below what is always protected, where no plugin can have made one of them, or on what nobody can write to.
+// namesOf is how many names a file has; 1 on what nobody can write to.
 func namesOf(path string) uint64 {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
-	if protectedAlways(path) || unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0 {
+	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0 {
 		return 1
 	}
 	return uint64(st.Nlink) //nolint:unconvert // not on every architecture
@@ -124,6 +124,32 @@ func (f *loadedFile) identity(looks *filelook.Looks) (fileIdentity, bool) {
 }
 
 func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
+
+// readable refuses what nothing is known of.
+func (f *loadedFile) readable() error {
+	if f.err != nil {
+		return fmt.Errorf("check %s %q: %w", f.what, f.path, f.err)
+	}
+	return nil
+}
+
+// onlyName refuses a file with names besides its path by which another plugin could change it: where a plugin can write to a file's folder, it can have made one, and write to it there.
+func (f *loadedFile) onlyName(p *policy.Plugin, others []runner) error {
+	if by := f.namedBy(p, others); by != "" {
+		return fmt.Errorf("check %s %q: the file has %d names, hard links, and plugin %s could change it by another one: install a copy that has no other name%s", f.what, f.path, f.names, by, f.pin())
+	}
+	return nil
+}
+
+// namedBy is another plugin that could change the file by another name; "": none.
+func (f *loadedFile) namedBy(p *policy.Plugin, others []runner) string {
+	for i := range others {
+		if o := &others[i]; f.names > 1 && !o.isOf(p) && o.mightWrite(f.target()) {
+			return o.plugin.Name
+		}
+	}
+	return ""
+}
 
 // refusal says what to do.
 func (f *loadedFile) refusal(by string, past bool) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -26,10 +25,12 @@ type runners struct {
 	all map[*runner]bool
 	// past are processes that have ended, of each plugin one for each team and confinement that it had: what they wrote is still there.
 	past map[string][]runner
-	// known is which file was there when it was believed last.
+	// configured are the plugins of the configuration as they would be started, whether they were or not.
+	configured []runner
+	// known is which file was there at the last look.
 	known map[string]fileIdentity
-	// changed are files that a process could have changed, and by which plugin: they are not believed again while the service runs.
-	changed map[string]string
+	// changed are files that processes could have changed, and which: no other plugin believes them again while the service runs, nor the same one if it is confined otherwise.
+	changed map[string][]runner
 	// looks look at paths.
 	looks *filelook.Looks
 	// bare is set on a host where plugins have no mounts of their own, and nothing is kept from them.
@@ -59,14 +60,21 @@ type runner struct {
 func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loadedFile) (*runner, error) {
 	out := &runner{plugin: p, confine: c, looks: r.looks}
 	r.mu.Lock()
-	others := r.othersLocked(p)
+	ran, configured := r.ranLocked(), r.configured
 	if r.all == nil {
 		r.all = map[*runner]bool{}
 	}
 	r.all[out] = true // who starts from now on asks this one
 	r.mu.Unlock()
 	for _, f := range files {
-		if err := r.judge(f, others); err != nil {
+		err := f.readable()
+		if err == nil {
+			err = f.onlyName(p, slices.Concat(ran, configured))
+		}
+		if err == nil {
+			err = r.judge(p, f, ran)
+		}
+		if err != nil {
 			r.leave(out)
 			return nil, err
 		}
@@ -74,55 +82,70 @@ func (r *runners) admit(p *policy.Plugin, c isolation.Confinement, files []loade
 	return out, nil
 }
 
-// judge refuses a file that one of the processes could have changed, now or when that was asked before.
-func (r *runners) judge(f loadedFile, others []runner) error {
-	if f.err != nil {
-		return fmt.Errorf("check %s %q: %w", f.what, f.path, f.err)
-	}
-	if n := slices.IndexFunc(others, func(o runner) bool { return f.names > 1 && o.mightWrite(f.target()) }); n >= 0 {
-		return fmt.Errorf("check %s %q: the file has %d names, hard links, and plugin %s could change it by another one: install a copy that has no other name%s", f.what, f.path, f.names, others[n].plugin.Name, f.pin())
-	}
-	r.mu.Lock()
-	by, past := r.changed[f.path]
-	r.mu.Unlock()
-	now, there := f.identity(r.looks)
+// judge refuses a file that a process could have changed, now or when that was asked before, unless that was one of the same plugin. The plugin's own are asked too: what they wrote is
+// there for the others, and for the plugin itself when it is confined less.
+func (r *runners) judge(p *policy.Plugin, f loadedFile, ran []runner) error {
 	r.mu.Lock()
 	was, known := r.known[f.path]
 	r.mu.Unlock()
+	now, there := f.identity(r.looks)
 	replaced := there && known && was != now // what kept the one before from others went with it
-	for i := range others {
-		if by == "" && (f.changeableBy(&others[i]) || replaced && others[i].mightWrite(f.target())) {
-			by = others[i].plugin.Name
-		}
-	}
+	could := slices.DeleteFunc(slices.Clone(ran), func(o runner) bool {
+		return !f.changeableBy(&o) && (!replaced || !o.mightWrite(f.target()))
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if by == "" {
-		if there {
-			r.believeLocked(f.path, now)
+	before := r.changed[f.path]
+	all := slices.Clone(before)
+	for i := range could {
+		if !slices.ContainsFunc(all, func(o runner) bool { return o.isOf(could[i].plugin) }) {
+			all = append(all, could[i])
 		}
-		return nil
 	}
 	if r.changed == nil {
-		r.changed = map[string]string{}
+		r.changed = map[string][]runner{}
 	}
-	r.changed[f.path] = by
-	return f.refusal(by, past)
+	if len(all) > len(before) {
+		r.changed[f.path] = all
+	}
+	if there {
+		r.believeLocked(f.path, now)
+	}
+	if n := slices.IndexFunc(all, func(o runner) bool { return !o.isOf(p) }); n >= 0 {
+		return f.refusal(all[n].plugin.Name, n < len(before))
+	}
+	return nil
 }
 
-// othersLocked are the processes of other plugins as they are now.
-func (r *runners) othersLocked(p *policy.Plugin) []runner {
+// ranLocked are the processes that run and have run, as they are now.
+func (r *runners) ranLocked() []runner {
 	var out []runner
-	for other := range r.all {
-		if !other.isOf(p) {
-			out = append(out, *other)
-		}
+	for o := range r.all {
+		out = append(out, *o)
 	}
 	for _, ended := range r.past {
-		for i := range ended {
-			if !ended[i].isOf(p) {
-				out = append(out, ended[i])
-			}
+		out = append(out, ended...)
+	}
+	return out
+}
+
+// configure tells which plugins the configuration has.
+func (r *runners) configure(plugins []*policy.Plugin, confine confinements) {
+	out := runnersOf(plugins, confine)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.configured = out
+}
+
+// runnersOf are the plugins of a configuration that are executed, as they would be started.
+func runnersOf(plugins []*policy.Plugin, confine confinements) []runner {
+	var out []runner
+	for _, p := range plugins {
+		if p.Spec.Exec == nil {
+			continue
+		}
+		if c, err := confine.of(p); err == nil { // else it is not started
+			out = append(out, runner{plugin: p, confine: c, looks: confine.looks})
 		}
 	}
 	return out
@@ -203,20 +226,22 @@ func (r *runners) leave(of *runner) {
 // sees returns a plugin whose process can connect to a socket of another plugin that takes these users; "": none.
 func (r *runners) sees(p *policy.Plugin, socket string, uids []int64) string {
 	r.mu.Lock()
-	others := r.othersLocked(p)
+	others := r.ranLocked()
 	r.mu.Unlock()
 	folder := existing(r.looks, filepath.Dir(socket))
 	for i := range others {
-		if o := &others[i]; o.confine.CutCapabilities && o.mayBe(uids) && o.sees(folder) {
+		if o := &others[i]; !o.isOf(p) && o.confine.CutCapabilities && o.mayBe(uids) && o.sees(folder) {
 			return o.plugin.Name
 		}
 	}
 	return ""
 }
 
-// isOf tells whether it is an earlier process of the same plugin, which gains nothing by what it does to a later one.
+// isOf tells whether it is a process of the same plugin, confined as this one is but for its limits, which gains nothing by what it does to a later one.
 func (o *runner) isOf(p *policy.Plugin) bool {
-	return o.plugin.Name == p.Name && o.plugin.Team == p.Team && policy.SameConfinement(o.plugin, p)
+	same := *o.plugin
+	same.Spec.Resources = p.Spec.Resources
+	return same.Name == p.Name && same.Team == p.Team && policy.SameConfinement(&same, p)
 }
 
 // mayBe tells whether it is, or can become, one of the users.
@@ -252,9 +277,16 @@ func (o *runner) sees(path string) bool {
 	return !slices.Contains([]isolation.Reach{isolation.Unreached, isolation.ReachedElsewhere}, o.reaches(path))
 }
 
-// mightWrite tells whether it may have been able to write at a path at some time, if that was not kept from it.
+// mightWrite tells whether it may have been able to write at a path without links at some time, if that was not kept from it as a plugin's: by its profile, and its own list.
 func (o *runner) mightWrite(path string) bool {
-	return o.asRoot(path) && !protectedAlways(path) && !privateAlways(path)
+	c := o.confine
+	c.Hide, c.ReadOnly, c.Protect = nil, nil, nil
+	if !c.ConfineFiles {
+		c.Protect = isolation.Standard(nil).Protect
+	}
+	c.PrivateTmp = isolation.Standard(nil).PrivateTmp
+	of := runner{confine: c, looks: o.looks}
+	return o.asRoot(path) && of.plannedReach(path) == isolation.ReachedWritable
 }
 
 // asRoot tells whether it writes as root does where its mounts let it.
@@ -312,9 +344,4 @@ func (o *runner) plannedReach(path string) isolation.Reach {
 // protectedAlways tells whether no plugin with a profile can write at a path without links unless its own lists say so.
 func protectedAlways(path string) bool {
 	return path == "/" || slices.ContainsFunc(isolation.Standard(nil).Protect, func(p string) bool { return within(path, p) })
-}
-
-// privateAlways tells whether what a plugin sees at a path is its own.
-func privateAlways(path string) bool {
-	return slices.ContainsFunc(isolation.Standard(nil).PrivateTmp, func(p string) bool { return within(path, p) })
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -78,8 +80,12 @@ func TestAPluginExecutesNothingThatAProcessOfAnotherCouldChange(t *testing.T) {
 			is.Spec.Exec.SHA256 = "00"
 			is.Spec.Exec.Env = []policy.EnvVar{{Name: "LD_PRELOAD", Value: program}}
 		}, true},
-		"without the check":                            {standard, writes, func(is, _ *policy.Plugin) { is.FileTrust = policy.TrustOff }, false},
-		"its own earlier process":                      {standard, writes, func(is, was *policy.Plugin) { is.Name = was.Name }, false},
+		"without the check":       {standard, writes, func(is, _ *policy.Plugin) { is.FileTrust = policy.TrustOff }, false},
+		"its own earlier process": {standard, writes, func(is, was *policy.Plugin) { is.Name = was.Name }, false},
+		"its own earlier process, with other limits": {standard, writes, func(is, was *policy.Plugin) {
+			is.Name = was.Name
+			is.Spec.Resources.Limits.PIDs = new(*resource.NewQuantity(9, resource.DecimalSI))
+		}, false},
 		"its own earlier process, confined more":       {standard, writes, func(is, was *policy.Plugin) { is.Name = was.Name; is.Spec.Sandbox.Profile = policy.ProfileNone }, true},
 		"another team's process of that name":          {standard, writes, func(is, was *policy.Plugin) { is.Name, is.Team = was.Name, "other" }, true},
 		"a plugin that attaches, and executes nothing": {standard, writes, func(is, _ *policy.Plugin) { is.Spec.Exec = nil }, false},

@@ -19,13 +19,14 @@ type tamperWorld struct {
 	t          *testing.T
 	place, dir string // where plugins may write, and the service's own
 	injector   string // a plugin that does no harm
+	victim     string // who shall be refused
 	sup        *harness.Process
 	told       int
 }
 
 func newTamperWorld(t *testing.T) *tamperWorld {
 	t.Helper()
-	w := &tamperWorld{t: t, place: programs(t), dir: harness.TempDir(t), injector: harness.Plugin(t, "env-injector")}
+	w := &tamperWorld{t: t, place: programs(t), dir: harness.TempDir(t), injector: harness.Plugin(t, "env-injector"), victim: "late"}
 	for _, folder := range []string{w.place + "/told", w.dir + "/plugins.d"} {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -33,10 +34,7 @@ func newTamperWorld(t *testing.T) *tamperWorld {
 	}
 	copied(t, w.injector, w.place+"/injector")
 	// It stays in service, and a child of it executes what it finds.
-	install(t, w.place+"/hostile", fmt.Appendf(nil, `#!/bin/sh
-(exec </dev/null >/dev/null 2>&1 3>&-; exec 8<>%[1]s/early; cd %[1]s/told; while :; do for f in *.sh; do if [ -e "$f" ]; then sh "$f" >"$f.tmp" 2>&1; rm "$f"; mv "$f.tmp" "$f.out"; fi; done; sleep 0.05; done) &
-exec %[1]s/injector "$@"
-`, w.place))
+	install(t, w.place+"/hostile", w.hostile())
 	w.write("config.yaml", fmt.Sprintf("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {runtime: {socket: %[1]s/nri/nri.sock}, pluginDirs: [%[1]s/plugins.d], runDir: %[1]s/run, stateDir: %[1]s/state, "+
 		"metrics: {address: \"127.0.0.1:0\"}, teams: {of-hostile: {contact: a}, of-late: {contact: b}}}\n", w.dir))
 	w.good("early")
@@ -50,12 +48,76 @@ func (w *tamperWorld) write(name, text string) {
 	}
 }
 
+// hostile is its program. With QUIET it does no harm.
+func (w *tamperWorld) hostile() []byte {
+	return fmt.Appendf(nil, `#!/bin/sh
+if [ -z "$QUIET" ]; then
+(exec </dev/null >/dev/null 2>&1 3>&-; exec 8<>%[1]s/early; cd %[1]s/told; while :; do for f in *.sh; do if [ -e "$f" ]; then sh "$f" >"$f.tmp" 2>&1; rm "$f"; mv "$f.tmp" "$f.out"; fi; done; sleep 0.05; done) &
+fi
+exec %[1]s/injector "$@"
+`, w.place)
+}
+
+// replace has the administrator install a program anew, by rename.
+func (w *tamperWorld) replace(path string, content []byte) {
+	w.t.Helper()
+	install(w.t, path+".new", content)
+	if err := os.Rename(path+".new", path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// overwritten has the hostile plugin overwrite its own program, which the administrator replaced, and be started again from that.
+func (w *tamperWorld) overwritten() {
+	w.t.Helper()
+	w.replace(w.place+"/hostile", w.hostile())
+	w.tell(w.bad() + "cat " + w.place + "/a/bad >" + w.place + "/hostile")
+	signalled(w.t, w.sup.PluginPID("hostile"))
+	eventually(w.t, "the hostile plugin executes what it wrote", func() bool {
+		_, err := os.Stat(w.place + "/again")
+		return err == nil
+	})
+}
+
+// below is a folder of a place that the profile keeps from plugins.
+func (w *tamperWorld) below(place string) string {
+	w.t.Helper()
+	dir, err := os.MkdirTemp(place, "nris-test-")
+	if err == nil {
+		w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return dir
+}
+
+// replacedWhereItLists lets the hostile plugin list a folder with a program of another plugin, which the administrator replaces.
+func (w *tamperWorld) replacedWhereItLists(dir string) {
+	w.t.Helper()
+	program, err := os.ReadFile(w.injector)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	install(w.t, dir+"/late", program)
+	w.write("plugins.d/late.yaml", manifestOf("late", "exec: {path: "+dir+"/late}, sandbox: {profile: none}"))
+	w.serve(", sandbox: {readWritePaths: [" + dir + "]}")
+	late := w.sup.PluginPID("late")
+	w.replace(dir+"/late", program)
+	w.tell(w.bad() + "cp " + w.place + "/a/bad " + dir + "/bad; mv " + dir + "/bad " + dir + "/late")
+	hostile := w.sup.PluginPID("hostile")
+	signalled(w.t, hostile)
+	restarted(w.t, w.sup, "hostile", hostile) // which keeps the file from it
+	signalled(w.t, late)
+}
+
 // good installs the program that shall be executed.
 func (w *tamperWorld) good(name string) { copied(w.t, w.injector, w.place+"/"+name) }
 
-// bad is a script that installs what shall not be executed, as a program at a path.
+// bad is a script that installs what shall not be executed without a profile, as a program at a path.
 func (w *tamperWorld) bad() string {
-	return fmt.Sprintf("printf '#!/bin/sh\\ntouch %s/executed\\n' >%s/a/bad && chmod 755 %s/a/bad\n", w.place, w.place, w.place)
+	return fmt.Sprintf("printf '#!/bin/sh\\ntouch %[1]s/again\\n[ -w /usr ] && touch %[1]s/executed\\n' >%[1]s/a/bad && chmod 755 %[1]s/a/bad\n", w.place)
 }
 
 // tell lets the hostile plugin execute a script.
@@ -85,10 +147,10 @@ func (w *tamperWorld) add(name, more string) {
 	_, _, _ = w.sup.Command("reload") // what it says is that the plugin was refused, or not
 }
 
-// refusals are how often that plugin was not started because of what another one could have written.
+// refusals are how often the victim was not started because of what another one could have written.
 func (w *tamperWorld) refusals() int {
 	return len(w.sup.Lines(func(l map[string]any) bool {
-		return l["msg"] == "plugin did not start" && l["plugin"] == "late" && strings.Contains(fmt.Sprint(l["error"]), "change it")
+		return l["msg"] == "plugin did not start" && l["plugin"] == w.victim && strings.Contains(fmt.Sprint(l["error"]), "change it")
 	}))
 }
 
@@ -186,6 +248,35 @@ func tampering() map[string]func(w *tamperWorld) {
 			mountedAt(w.t, w.place+"/a", w.place+"/mounted", "", unix.MS_BIND)
 			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/late")
 			w.add("mounted/late", "")
+		},
+		"it lists a folder below /opt": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/opt")) },
+		"it lists a folder below /tmp": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/tmp")) },
+		"it is started again from what it wrote": func(w *tamperWorld) {
+			w.manifest("hostile", ", env: [{name: QUIET, value: \"1\"}]")
+			w.serve("")
+			late := w.sup.PluginPID("late")
+			w.overwritten()
+			signalled(w.t, late)
+		},
+		"it is started again from what it wrote, and another executes that": func(w *tamperWorld) {
+			w.serve("")
+			w.overwritten()
+			w.add("hostile", "")
+		},
+		"it is started again from what it wrote, and loses its profile": func(w *tamperWorld) {
+			w.victim = "hostile"
+			w.serve("")
+			w.overwritten()
+			w.write("plugins.d/hostile.yaml", manifestOf("hostile", "exec: {path: "+w.place+"/hostile}, sandbox: {profile: none}"))
+			_, _, _ = w.sup.Command("reload")
+		},
+		"a file has two names, and its plugin is started first": func(w *tamperWorld) {
+			w.good("late")
+			if err := os.Link(w.place+"/late", w.place+"/a/link"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.write("plugins.d/late.yaml", strings.Replace(manifestOf("late", "exec: {path: "+w.place+"/late}, sandbox: {profile: none}"), `"20"`, `"10"`, 1))
+			w.serve("")
 		},
 	}
 }
