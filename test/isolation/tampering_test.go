@@ -79,10 +79,10 @@ func (w *tamperWorld) overwritten() {
 	})
 }
 
-// below is a folder of a place that the profile keeps from plugins.
-func (w *tamperWorld) below(place string) string {
+// below is a folder below /opt, which the profile keeps from plugins.
+func (w *tamperWorld) below() string {
 	w.t.Helper()
-	dir, err := os.MkdirTemp(place, "nris-test-")
+	dir, err := os.MkdirTemp("/opt", "nris-test-")
 	if err == nil {
 		w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		err = os.Chmod(dir, 0o755)
@@ -249,8 +249,7 @@ func tampering() map[string]func(w *tamperWorld) {
 			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/late")
 			w.add("mounted/late", "")
 		},
-		"it lists a folder below /opt": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/opt")) },
-		"it lists a folder below /tmp": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/tmp")) },
+		"it lists a folder below /opt": func(w *tamperWorld) { w.replacedWhereItLists(w.below()) },
 		"it is started again from what it wrote": func(w *tamperWorld) {
 			w.manifest("hostile", ", env: [{name: QUIET, value: \"1\"}]")
 			w.serve("")
