@@ -36,6 +36,7 @@ func (b *bench) parts() []part {
 	return []part{
 		{"bars", b.allBars},
 		{"matrix", b.matrix},
+		{"tiny", b.tiny},
 		{"work", b.work},
 		{"events", b.events},
 		{"parallel", b.parallelStarts},
@@ -79,6 +80,25 @@ func (b *bench) matrix(ctx context.Context) error {
 		if err := b.matrixOf(ctx, n); err != nil {
 			return fmt.Errorf("%d plugins: %w", n, err)
 		}
+	}
+	return nil
+}
+
+// tiny compares CreateContainer for pods that have next to nothing.
+func (b *bench) tiny(ctx context.Context) error {
+	defer b.closeSides()
+	const n = 10
+	stock, err1 := b.stock(ctx, setup{plugins: n})
+	ours, err2 := b.supervised(ctx, setup{plugins: n})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	for _, share := range shares(n) {
+		t, err := race(ctx, b.times(matrixRounds), opsPerRound/2, stock.creator(tiny(), share.role, share.want), ours.creator(tiny(), share.role, share.want))
+		if err != nil {
+			return err
+		}
+		b.add(row{Event: "CreateContainer", Payload: tiny().name, Plugins: n, Selected: share.name, Timings: t})
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ type payload struct {
 	labels, env, mounts, annotationLen int
 }
 
+// tiny is a pod that has next to nothing, so that a round trip between processes is all there is to measure.
+func tiny() payload { return payload{name: "tiny", labels: 1, env: 1} }
+
 // typical is what a kubelet makes of an ordinary pod; heavy is near the limits that Kubernetes sets (256 KiB of annotations).
 func typical() payload {
 	return payload{name: "typical", labels: 10, env: 30, mounts: 12, annotationLen: 2 << 10}
