@@ -24,6 +24,11 @@ type history struct {
 	// store and db, neither of which waits for anything.
 	saving sync.Mutex
 
+	putting  sync.WaitGroup // the goroutine that hands on what was decided, as long as there is some
+	queueing sync.Mutex     // guards the two below
+	queue    []store.Ref    // what it hands on next
+	busy     bool           // there is that goroutine
+
 	mu          sync.Mutex
 	loaded      map[store.Ref]state.Record // of the run before; nil once the runtime has told what exists
 	names       []string                   // of the plugins of the run before
@@ -134,19 +139,51 @@ func (s *Supervisor) hasWork(ref store.Ref, name string) bool {
 	return false
 }
 
-// decided remembers what was decided about pods or containers, and what became of the plugins' work on them.
+// decided remembers what was decided about pods or containers, and what became of the plugins' work on them. That is done aside: the runtime need not wait for it.
 func (h *history) decided(s *Supervisor, refs ...store.Ref) {
-	if h.db == nil {
+	if h.db == nil || len(refs) == 0 {
 		return
 	}
-	for _, ref := range refs {
-		h.saving.Lock()
-		if e, ok := s.store.Get(ref); ok {
-			h.putLocked(s, e)
-		}
-		h.saving.Unlock()
+	h.queueing.Lock()
+	defer h.queueing.Unlock()
+	h.queue = append(h.queue, refs...)
+	if !h.busy {
+		h.busy = true
+		h.putting.Go(func() { h.put(s) })
 	}
 }
+
+// handedOnBetween is how many decisions are handed on between events without a processor of their own: a millisecond.
+const handedOnBetween = 100
+
+// put hands on what was decided until there is no more.
+func (h *history) put(s *Supervisor) {
+	for {
+		h.queueing.Lock()
+		refs := h.queue
+		h.queue = nil
+		h.busy = len(refs) > 0
+		h.queueing.Unlock()
+		if len(refs) == 0 {
+			return
+		}
+		done := func() {}
+		if len(refs) > handedOnBetween {
+			done = s.opts.Computing()
+		}
+		for _, ref := range refs {
+			h.saving.Lock()
+			if e, ok := s.store.Get(ref); ok {
+				h.putLocked(s, e)
+			}
+			h.saving.Unlock()
+		}
+		done()
+	}
+}
+
+// settle returns when everything that was decided before is handed on.
+func (h *history) settle() { h.putting.Wait() }
 
 func (h *history) putLocked(s *Supervisor, e store.Entry) {
 	r := state.Record{

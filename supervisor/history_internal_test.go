@@ -18,7 +18,7 @@ func TestWorkThatSeveralPluginsRecordAtOnceIsAllKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db, loaded := state.Open(dir, state.Options{})
-	s := &Supervisor{store: store.New(), history: newHistory(loaded, db)}
+	s := &Supervisor{store: store.New(), history: newHistory(loaded, db), opts: Options{Computing: func() func() { return func() {} }}}
 	const containers, plugins = 500, 8
 	for i := range containers {
 		pod := &api.PodSandbox{Id: fmt.Sprint("p", i), Name: "pod", Namespace: "default"}
@@ -37,6 +37,7 @@ func TestWorkThatSeveralPluginsRecordAtOnceIsAllKept(t *testing.T) {
 		close(begin)
 		wg.Wait()
 	}
+	s.history.settle()
 	if err := db.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -208,6 +208,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 
 	s.emit(Stopping{})
 	err := s.shutdown(updates)
+	s.history.settle()
 	close(stopPulse)
 	beats.Wait()
 	close(logStop)
