@@ -79,10 +79,10 @@ func (w *tamperWorld) overwritten() {
 	})
 }
 
-// below is a folder below /opt, which the profile keeps from plugins.
-func (w *tamperWorld) below() string {
+// below is a folder of a place that the profile keeps from plugins.
+func (w *tamperWorld) below(place string) string {
 	w.t.Helper()
-	dir, err := os.MkdirTemp("/opt", "nris-test-")
+	dir, err := os.MkdirTemp(place, "nris-test-")
 	if err == nil {
 		w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		err = os.Chmod(dir, 0o755)
@@ -249,7 +249,8 @@ func tampering() map[string]func(w *tamperWorld) {
 			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/late")
 			w.add("mounted/late", "")
 		},
-		"it lists a folder below /opt": func(w *tamperWorld) { w.replacedWhereItLists(w.below()) },
+		"it lists a folder below /tmp": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/tmp")) },
+		"it lists a folder below /opt": func(w *tamperWorld) { w.replacedWhereItLists(w.below("/opt")) },
 		"it is started again from what it wrote": func(w *tamperWorld) {
 			w.manifest("hostile", ", env: [{name: QUIET, value: \"1\"}]")
 			w.serve("")
@@ -291,6 +292,28 @@ func TestWhatAPluginWroteIsNotExecutedByAnother(t *testing.T) {
 			w.sup.Stop()
 			if w.executed() {
 				t.Error("what another plugin wrote was executed")
+			}
+		})
+	}
+}
+
+func TestWhatAnotherPluginExecutesIsKeptFromOneThatListsItsFolder(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{"/opt", "/tmp"} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			w := newTamperWorld(t)
+			dir := w.below(place)
+			install(t, dir+"/late", w.hostile()) // a script, which can be written while it is executed
+			w.write("plugins.d/late.yaml", manifestOf("late", "exec: {path: "+dir+"/late, env: [{name: QUIET, value: \"1\"}]}, sandbox: {profile: none}"))
+			w.serve(", sandbox: {readWritePaths: [" + dir + "]}")
+			w.tell("echo >" + dir + "/file; echo >>" + dir + "/late; mv " + dir + "/late " + dir + "/x")
+			got, err := os.ReadFile(dir + "/late")
+			if err != nil || string(got) != string(w.hostile()) {
+				t.Errorf("%v; it was changed to %q", err, got)
+			}
+			if _, err := os.Stat(dir + "/file"); err != nil {
+				t.Errorf("what it lists: %v", err)
 			}
 		})
 	}
