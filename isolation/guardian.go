@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ const (
 	helperStage    = "stage"
 	// helperEnv marks the helpers.
 	helperEnv = "NRI_SUPERVISOR_HELPER"
+	// guardianLock is the file in the run directory that guardians lock.
+	guardianLock = "guardian.lock"
 
 	// guardians is how many processes wait for the end of the supervisor, each for itself: one that is killed together with it, or is just being replaced,
 	// leaves the other.
@@ -65,7 +68,7 @@ func runGuardian(bases []string, pipe io.Reader) int {
 type guardian struct {
 	helper    []string
 	bases     []string
-	lockFile  string
+	runDir    *os.File
 	onProblem func(error)
 	stop      chan struct{}
 	ended     chan struct{}
@@ -74,21 +77,23 @@ type guardian struct {
 	pipe *os.File   // the end that only this process holds; nil: none runs
 }
 
-// awaitGuardians returns when no guardian of a former supervisor is at work any more: it would end the plugins of this one.
-func awaitGuardians(lockFile string) error {
-	lock, err := lockGuardian(lockFile, unix.LOCK_EX)
+// awaitGuardians returns when no guardian of a former supervisor with this run directory is at work any more: it would end the plugins of this one.
+func awaitGuardians(runDir *os.File) error {
+	lock, err := lockGuardian(runDir, unix.LOCK_EX, unix.O_CREAT)
 	if err != nil {
 		return err
 	}
 	return lock.Close()
 }
 
-// lockGuardian takes the lock that all guardians share for as long as they live: like them, or for who waits for their end.
-func lockGuardian(lockFile string, how int) (*os.File, error) {
-	f, err := os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+// lockGuardian takes the lock that all guardians share for as long as they live: like them, or for who waits for their end. It follows no link, and makes the file if it may.
+func lockGuardian(runDir *os.File, how, mayMake int) (*os.File, error) {
+	lockFile := filepath.Join(runDir.Name(), guardianLock)
+	fd, err := unix.Openat(int(runDir.Fd()), guardianLock, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|mayMake, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock of the guardian: %w", err)
+		return nil, fmt.Errorf("lock of the guardian, %q: %w", lockFile, err)
 	}
+	f := os.NewFile(uintptr(fd), lockFile)
 	deadline := time.Now().Add(guardianEnd)
 	for {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
@@ -103,10 +108,10 @@ func lockGuardian(lockFile string, how int) (*os.File, error) {
 }
 
 // startGuardians starts all of them and returns when they run.
-func startGuardians(helper, bases []string, lockFile string, onProblem func(error)) ([]*guardian, error) {
+func startGuardians(helper, bases []string, runDir *os.File, onProblem func(error)) ([]*guardian, error) {
 	var out []*guardian
 	for range guardians {
-		g, err := startGuardian(helper, bases, lockFile, onProblem)
+		g, err := startGuardian(helper, bases, runDir, onProblem)
 		if err != nil {
 			closeGuardians(out)
 			return nil, err
@@ -133,12 +138,12 @@ func closeGuardians(all []*guardian) {
 }
 
 // startGuardian starts one and returns when it runs.
-func startGuardian(helper, bases []string, lockFile string, onProblem func(error)) (*guardian, error) {
+func startGuardian(helper, bases []string, runDir *os.File, onProblem func(error)) (*guardian, error) {
 	if os.Getenv(helperEnv) != "" {
 		return nil, errHelper
 	}
 	g := &guardian{
-		helper: helper, bases: bases, lockFile: lockFile, onProblem: onProblem,
+		helper: helper, bases: bases, runDir: runDir, onProblem: onProblem,
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	cmd, err := g.start()
@@ -150,7 +155,7 @@ func startGuardian(helper, bases []string, lockFile string, onProblem func(error
 }
 
 func (g *guardian) start() (*exec.Cmd, error) {
-	lock, err := lockGuardian(g.lockFile, unix.LOCK_SH)
+	lock, err := lockGuardian(g.runDir, unix.LOCK_SH, unix.O_CREAT)
 	if err != nil {
 		return nil, err
 	}

@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// treeRecord is the file in the run directory that says where the cgroups are, for a supervisor that is started elsewhere.
-const treeRecord = "cgroups"
 
 // ErrInUse is the error of OpenHost when another supervisor has the run directory.
 var ErrInUse = errors.New("another nri-supervisor runs with this run directory")
@@ -33,9 +29,8 @@ type HostOptions struct {
 // Host is what the incarnations of one supervisor share: their part of the cgroup hierarchies, and the guardians that kill
 // what is in it when the supervisor dies. It is safe for concurrent use.
 type Host struct {
-	runDir  string
 	helper  []string
-	lock    *os.File
+	lock    *os.File // the run directory
 	tree    *cgroupTree // nil: there is none, because of treeErr
 	treeErr error
 	guards  []*guardian
@@ -61,25 +56,24 @@ func OpenHost(o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	guardianLock := filepath.Join(o.RunDir, "guardian.lock")
-	if err := errors.Join(closeOthersOnExec(), awaitGuardians(guardianLock)); err != nil {
+	if err := errors.Join(closeOthersOnExec(), awaitGuardians(lock)); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	h := &Host{runDir: o.RunDir, helper: o.Helper, lock: lock}
+	h := &Host{helper: o.Helper, lock: lock}
 	name, err := treeName(lock)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	h.sweepRecorded(name)
+	emptyRecorded(lock, name)
 	if h.tree, h.treeErr = openCgroupTree(name, o.NoLimits); h.treeErr == nil {
-		if h.guards, err = startGuardians(o.Helper, h.tree.bases(), guardianLock, o.OnProblem); err != nil {
+		if h.guards, err = startGuardians(o.Helper, h.tree.bases(), lock, o.OnProblem); err != nil {
 			h.treeErr = fmt.Errorf("start a guardian: %w", err)
 			h.tree = nil
-		} else if err := os.WriteFile(h.record(), []byte(strings.Join(h.tree.bases(), "\n")), 0o600); err != nil {
+		} else if err := writeRecord(lock, h.tree.bases()); err != nil {
 			o.OnProblem(err)
 		}
 	}
-	if err := sweepPlugins(filepath.Join(o.RunDir, "plugins")); err != nil {
+	if err := sweepPlugins(lock); err != nil {
 		o.OnProblem(err)
 	}
 	return h, nil
@@ -93,21 +87,10 @@ func (h *Host) Close() {
 	h.closeOnce.Do(func() {
 		if h.guards != nil {
 			closeGuardians(h.guards)
-			_ = os.Remove(h.record()) // an old record is harmless
+			_ = removeRecord(h.lock) // an old record is harmless
 		}
 		_ = h.lock.Close() // a folder
 	})
-}
-
-func (h *Host) record() string { return filepath.Join(h.runDir, treeRecord) }
-
-// sweepRecorded empties the cgroups of the last supervisor, which may have been started in another cgroup than this one.
-func (h *Host) sweepRecorded(name string) {
-	for _, base := range readWords(h.record()) {
-		if filepath.IsAbs(base) && filepath.Base(base) == name {
-			_ = emptyTree(base) // the hierarchy may not be mounted any more
-		}
-	}
 }
 
 // treeName is the name of the cgroup of the supervisor that holds the run directory. It names the directory itself: in another mount namespace another one has the same path.
@@ -121,22 +104,4 @@ func treeName(runDir *os.File) (string, error) {
 		return "", fmt.Errorf("identify run directory %q: it has no inode", runDir.Name())
 	}
 	return fmt.Sprintf("%s%x-%x", treePrefix, st.Dev, st.Ino), nil
-}
-
-// sweepPlugins removes the directories of dead incarnations.
-func sweepPlugins(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("sweep directory: %w", err)
-	}
-	var errs []error
-	for _, e := range entries {
-		if e.IsDir() {
-			errs = append(errs, sweep(filepath.Join(dir, e.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }

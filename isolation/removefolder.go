@@ -17,8 +17,11 @@ const removeBatch = 256
 // removeFolder removes a folder with all that is in it, as os.RemoveAll does, for folders that a stranger has filled: whatever their depth is, it holds two
 // folders open and a few kilobytes of memory, where a walk that goes down holds as many as the tree is deep. A folder that is not empty when its turn
 // comes has its own folders moved up to the top. Links are removed and not followed. It is no error if there is nothing.
-func removeFolder(path string) error {
-	top, err := openFolder(unix.AT_FDCWD, path)
+func removeFolder(path string) error { return removeFolderAt(unix.AT_FDCWD, path) }
+
+// removeFolderAt is removeFolder for what a folder has under a name.
+func removeFolderAt(at int, path string) error {
+	top, err := openFolder(at, path)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -26,20 +29,27 @@ func removeFolder(path string) error {
 		return fmt.Errorf("remove %q: %w", path, err)
 	}
 	defer func() { _ = top.Close() }()
-	r := remover{top: top, prefix: filepath.Base(path) + ".removed."}
-	for {
-		more, err := r.pass()
-		if err != nil {
-			return fmt.Errorf("remove what is in %q: %w", path, err)
-		}
-		if !more {
-			break
-		}
+	if err := emptyFolder(top); err != nil {
+		return err
 	}
-	if err := unix.Rmdir(path); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := unix.Unlinkat(at, path, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("remove %q: %w", path, err)
 	}
 	return nil
+}
+
+// emptyFolder removes what is in a folder as removeFolder does.
+func emptyFolder(top *os.File) error {
+	r := remover{top: top, prefix: filepath.Base(top.Name()) + ".removed."}
+	for {
+		more, err := r.pass()
+		if err != nil {
+			return fmt.Errorf("remove what is in %q: %w", top.Name(), err)
+		}
+		if !more {
+			return nil
+		}
+	}
 }
 
 func openFolder(at int, name string) (*os.File, error) {

@@ -51,7 +51,7 @@ func newRunDir(ctx context.Context, base, name string) (_ *runDir, err error) {
 	}
 	defer func() { err = errors.Join(err, parentLock.Close()) }()
 
-	if err := sweep(parent); err != nil {
+	if err := sweep(parentLock); err != nil {
 		return nil, err
 	}
 	var id [idBytes]byte
@@ -84,31 +84,25 @@ func (d *runDir) bound(u *User) (err error) {
 	return err
 }
 
-// sweep removes the directories in parent that no living incarnation holds.
-func sweep(parent string) error {
-	entries, err := os.ReadDir(parent)
+// sweep removes the directories in parent that no living incarnation holds. It follows no link.
+func sweep(parent *os.File) error {
+	names, err := parent.Readdirnames(-1)
 	if err != nil {
 		return fmt.Errorf("sweep directory: %w", err)
 	}
-	for _, e := range entries {
-		path := filepath.Join(parent, e.Name())
-		if e.IsDir() {
-			lock, err := lockDir(path)
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				continue // in use
-			}
-			if err != nil {
-				return err
-			}
-			err = removeFolder(path)
-			_ = lock.Close() // read only
-			if err != nil {
-				return fmt.Errorf("sweep directory: %w", err)
-			}
-			continue
+	at := int(parent.Fd())
+	for _, name := range names {
+		lock, err := lockDirAt(at, name)
+		switch {
+		case errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.ENOENT):
+			continue // in use, or gone
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+			_, err = unlink(at, name)
+		case err == nil:
+			err = errors.Join(removeFolderAt(at, name), lock.Close())
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("sweep directory: %w", err)
+		if err != nil {
+			return fmt.Errorf("sweep directory %q: %w", parent.Name(), err)
 		}
 	}
 	return nil
@@ -132,10 +126,13 @@ func awaitLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-func lockDir(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+func lockDir(path string) (*os.File, error) { return lockDirAt(unix.AT_FDCWD, path) }
+
+// lockDirAt locks what a directory has under a name, if that is a directory.
+func lockDirAt(at int, path string) (*os.File, error) {
+	f, err := openFolder(at, path)
 	if err != nil {
-		return nil, fmt.Errorf("lock directory: %w", err)
+		return nil, fmt.Errorf("lock directory %q: %w", path, err)
 	}
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

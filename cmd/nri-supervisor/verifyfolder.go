@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
 
@@ -109,15 +111,19 @@ func isTrial(path string) bool {
 	return err == nil && (len(entries) == 0 || len(entries) == 1 && entries[0].Name() == trialRun && entries[0].IsDir())
 }
 
-// endRest ends what is left of the plugin of a run that was killed, as far as it was in a cgroup. An error says that its guardians are still about to do that.
+// endRest ends what is left of the plugin of a run that was killed, as far as it was in a cgroup, and empties its folder. An error says that its guardians are still about to do that. Whoever can write to
+// the folder above can have made all that is in this one: no link is followed.
 func (f *trialFolder) endRest() error {
-	if entries, err := os.ReadDir(f.runDir()); err != nil || len(entries) == 0 || os.Geteuid() != 0 {
-		return nil //nolint:nilerr // there was no plugin
+	if os.Geteuid() != 0 {
+		return nil // there was no cgroup
 	}
-	host, err := isolation.OpenHost(isolation.HostOptions{RunDir: f.runDir(), Helper: []string{helperCommand}, NoLimits: true})
+	fd, err := unix.Openat(int(f.lock.file.Fd()), trialRun, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("open %q: %w", f.runDir(), err)
 	}
-	host.Close()
-	return nil
+	dir := os.NewFile(uintptr(fd), f.runDir())
+	return errors.Join(isolation.EndRest(dir), dir.Close())
 }

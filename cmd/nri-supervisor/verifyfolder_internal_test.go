@@ -43,6 +43,38 @@ func TestOnlyFoldersThatAKilledTrialLeftAreSwept(t *testing.T) {
 	}
 }
 
+// A plugin that may write to the folder of temporary files can make what looks like a trial that was killed.
+func TestAPlantedTrialLeadsToNothingOutsideOfIt(t *testing.T) {
+	t.Parallel()
+	parent, keep := t.TempDir(), t.TempDir()
+	for _, err := range []error{
+		os.MkdirAll(keep+"/data/deep", 0o700), os.WriteFile(keep+"/shadow", []byte("secret"), 0o600), os.MkdirAll(parent+"/nri-verify1/r", 0o700),
+		os.Symlink(keep, parent+"/nri-verify1/r/plugins"), os.Symlink(keep+"/shadow", parent+"/nri-verify1/r/cgroups"), os.Symlink(keep+"/made", parent+"/nri-verify1/r/guardian.lock"),
+		os.MkdirAll(parent+"/nri-verify2/r", 0o700), os.Symlink(keep, parent+"/nri-verify2/r/plugins"), os.Symlink(keep+"/shadow", parent+"/nri-verify2/r/cgroups"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, err := newTrialFolder(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.remove()
+	if got := namesIn(t, parent); len(got) != 1 {
+		t.Errorf("%q are there, want the own one", got)
+	}
+	if got, want := namesIn(t, keep), []string{"data", "shadow"}; !slices.Equal(got, want) {
+		t.Errorf("%q are at the end of the links, want %q", got, want)
+	}
+	if got := namesIn(t, keep+"/data"); len(got) != 1 {
+		t.Errorf("of a folder at the end of a link %q is left", got)
+	}
+	if text, err := os.ReadFile(keep + "/shadow"); err != nil || string(text) != "secret" {
+		t.Errorf("a file at the end of a link: %q, %v", text, err)
+	}
+}
+
 func namesIn(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
