@@ -99,7 +99,7 @@ func TestNilLooksWithoutALimit(t *testing.T) {
 	if _, ok := looks.Resolved(dir + "/none"); ok || looks.Silent() != nil {
 		t.Error("something is at a path at which nothing is")
 	}
-	looks.Served([]string{dir})
+	looks.Served([]string{dir}, []string{dir})
 }
 
 // The kernel gives a signal to the first thread if it can, which may be the one that waits for a file system.

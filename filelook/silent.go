@@ -117,8 +117,9 @@ func (l *Looks) Silent() []string {
 	return out
 }
 
-// Served looks at those of the paths that lie on a file system with a server, and so finds those that do not answer any more.
-func (l *Looks) Served(paths []string) {
+// Served looks at those of the paths that lie on a file system with a server, and so finds those that do not answer any more. If there is such a file system, it looks at all of
+// those that may lead there by links.
+func (l *Looks) Served(paths, links []string) {
 	var list []mount
 	for _, m := range mounts() {
 		if m.point == "/" || served(m.kind) {
@@ -128,10 +129,14 @@ func (l *Looks) Served(paths []string) {
 	if l == nil || !slices.ContainsFunc(list, func(m mount) bool { return served(m.kind) }) {
 		return
 	}
+	look := func(path string) { _ = l.Try(path, func() error { return nil }) } // the way there is what counts
 	for _, path := range paths {
 		if served(mountOf(list, path).kind) {
-			_ = l.Try(path, func() error { return nil }) // the way there is what counts
+			look(path)
 		}
+	}
+	for _, path := range links {
+		look(path)
 	}
 }
 

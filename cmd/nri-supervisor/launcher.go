@@ -87,6 +87,7 @@ func (l *launcher) Launch(ctx context.Context, p *policy.Plugin, h supervisor.Ho
 	})
 	if err != nil {
 		if se, ok := errors.AsType[*isolation.StartError](err); ok {
+			se.Err = l.tooLate(se.Err)
 			return nil, startError{se}
 		}
 		return nil, err
@@ -105,8 +106,22 @@ func (l *launcher) confinement(p *policy.Plugin, loaded ...loadedFile) (isolatio
 	own := confinements{looks: l.looks}.with(p)
 	own.keepLoaded(loaded...)
 	known := l.learn(own)
-	l.looks.Served(slices.Concat(known.kept, known.hidden, known.written)) // what did not answer yet at the last look is left out by the stage
-	return known.of(p)
+	c, err := known.of(p)
+	if err != nil {
+		return c, err
+	}
+	// What did not answer yet at the last look is left out by the stage, but for what the plugin lists itself.
+	var system []string
+	if p.Spec.Sandbox.Profile != policy.ProfileNone {
+		system = slices.Concat(c.PrivateTmp, isolation.Standard(nil).Protect)
+	}
+	l.looks.Served(slices.Concat(known.kept, known.hidden, known.written, c.Protect), system)
+	for _, path := range slices.Concat(c.ReadOnly, c.ReadWrite) {
+		if err := l.looks.Try(path, func() error { return nil }); err != nil {
+			return c, fmt.Errorf("show %q: %w", path, err)
+		}
+	}
+	return c, nil
 }
 
 // resolve finds out what is of the plugins of a configuration, once.
@@ -179,8 +194,17 @@ func (l *launcher) start(ctx context.Context, run *runner, spec isolation.Spec) 
 		return a.inst, a.err
 	case <-late:
 		close(given)
-		return nil, fmt.Errorf("start %q: a file system that it needs does not answer", spec.Path)
+		return nil, l.tooLate(fmt.Errorf("start %q: a file system that it needs does not answer: %w", spec.Path, context.DeadlineExceeded))
 	}
+}
+
+// tooLate is the error of a start that took too long, with what does not answer by now.
+func (l *launcher) tooLate(err error) error {
+	silent := l.looks.Silent()
+	if len(silent) == 0 || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w; file systems do not answer: %q", err, silent)
 }
 
 // identify asks what was started. A plugin that does not say is not worse for it.
