@@ -14,10 +14,16 @@ const Limit = 2 * time.Second
 
 // Looks are the looks of one process. The zero value is ready for use; nil looks without a limit.
 type Looks struct {
+	// First looks at a place in another process than this one, and returns when that process has ended, whatever came of it. It is called before this process looks at a mount of a file system with a
+	// server, for one place of a mount at a time: a thread that waits for such a server may not even end with its process, which then stays as well. Nil: this process makes all looks itself. It is
+	// not changed after the first look.
+	First func(place string)
+
 	mu      sync.Mutex
 	pending map[string]*look // by the path that was asked for
 	silent  map[string]*look // those beyond the limit, by what does not answer: a mount, or the path alone
 	known   map[string]string
+	first   firsts
 	// answered is signalled when a look beyond the limit has ended.
 	answered chan struct{}
 }
@@ -168,11 +174,8 @@ func (l *Looks) run(path string, f func()) error {
 func (l *Looks) walk(path string, own *look) error {
 	var silent error
 	_, _, _ = filetrust.Walk(path, func(place string) error { //nolint:dogsled // as above
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		own.place = place
-		if by := l.coveringLocked(place); by != nil {
-			silent = &SilentError{path, by.at, by.since}
+		if silent = l.reach(path, place, own); silent == nil {
+			l.ask(place)
 		}
 		return silent
 	})
@@ -180,6 +183,17 @@ func (l *Looks) walk(path string, own *look) error {
 	defer l.mu.Unlock()
 	own.place = ""
 	return silent
+}
+
+// reach notes that a look has come to a place, and says whether that is known not to answer.
+func (l *Looks) reach(path, place string, own *look) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own.place = place
+	if by := l.coveringLocked(place); by != nil {
+		return &SilentError{path, by.at, by.since}
+	}
+	return nil
 }
 
 func (l *Looks) end(path string, own *look) {

@@ -122,3 +122,12 @@ func TestALookTakesNoSignalFromThoseWhoCouldAct(t *testing.T) {
 		t.Errorf("the thread of a look takes SIGTERM: mask %x, %v", mask, err)
 	}
 }
+
+// Which file systems have a server depends on the host, so that only who has a mount of one sees the first look at it: test/isolation.
+func TestALookAtTheHostsOwnDiskIsMadeHere(t *testing.T) {
+	t.Parallel()
+	looks := filelook.Looks{First: func(place string) { t.Errorf("%s is looked at elsewhere", place) }}
+	if got, err := filelook.Ask(&looks, "/proc/self/status", func() int { return 1 }); got != 1 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+}

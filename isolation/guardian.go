@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// helperGuardian and helperStage are the first arguments of RunHelper.
+	// helperGuardian, helperStage and helperLook are the first arguments of RunHelper.
 	helperGuardian = "guardian"
 	helperStage    = "stage"
+	helperLook     = "look"
 	// helperEnv marks the helpers.
 	helperEnv = "NRI_SUPERVISOR_HELPER"
 	// guardianLock is the file in the run directory that guardians lock.
@@ -44,6 +45,8 @@ func RunHelper(args []string) int {
 		return runGuardian(args[1:], os.Stdin)
 	case len(args) > 0 && args[0] == helperStage:
 		return runStage()
+	case len(args) > 1 && args[0] == helperLook:
+		return runLook(args[1])
 	default:
 		return 2
 	}

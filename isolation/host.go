@@ -30,7 +30,7 @@ type HostOptions struct {
 // what is in it when the supervisor dies. It is safe for concurrent use.
 type Host struct {
 	helper  []string
-	lock    *os.File // the run directory
+	lock    *os.File    // the run directory
 	tree    *cgroupTree // nil: there is none, because of treeErr
 	treeErr error
 	guards  []*guardian

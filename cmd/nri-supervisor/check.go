@@ -70,7 +70,7 @@ func (f *checkFlags) check(stdout, stderr io.Writer, config string, args []strin
 	if len(args) == 0 {
 		args = nil // the configuration's pluginDirs
 	}
-	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: config, PluginPaths: args, CheckFiles: true})
+	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: config, PluginPaths: args, CheckFiles: true, Looks: newLooks()})
 	var problems policy.Problems
 	switch {
 	case err == nil:

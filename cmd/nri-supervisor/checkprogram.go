@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -12,7 +11,7 @@ func checkPrograms(cfg *policy.Config) policy.Problems {
 		return nil
 	}
 	var out policy.Problems
-	looks := &filelook.Looks{}
+	looks := newLooks()
 	for _, p := range cfg.Plugins {
 		e := p.Spec.Exec
 		if e == nil {

@@ -143,7 +143,7 @@ func examine(ctx context.Context, at connectFlags, root string, q question) doct
 
 // loadBelow reads the configuration and the manifests of a node whose files are below root. The files that manifests name are looked at only on the node itself.
 func loadBelow(root, path string) (*policy.Config, error) {
-	o := policy.LoadOptions{ConfigFile: path, CheckFiles: root == "/"}
+	o := policy.LoadOptions{ConfigFile: path, CheckFiles: root == "/", Looks: newLooks()}
 	if root == "/" {
 		return policy.Load(o)
 	}

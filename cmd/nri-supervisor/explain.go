@@ -104,7 +104,7 @@ func (f *explainFlags) offline(paths []string, note io.Writer) ([]supervisor.Exp
 	if len(paths) == 0 {
 		paths = nil // the configuration's pluginDirs
 	}
-	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: config, PluginPaths: paths})
+	cfg, err := policy.Load(policy.LoadOptions{ConfigFile: config, PluginPaths: paths, Looks: newLooks()})
 	if err != nil {
 		return nil, err
 	}

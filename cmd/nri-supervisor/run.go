@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 	"github.com/nri-supervisor/nri-supervisor/supervisor"
 	"github.com/nri-supervisor/nri-supervisor/supervisor/admin"
@@ -82,7 +81,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return pre.tell(level, err)
 	}
-	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true, Looks: &filelook.Looks{}})
+	b, err := load(policy.LoadOptions{ConfigFile: path, CheckFiles: true, Looks: newLooks()})
 	if err != nil {
 		return pre.tell(level, err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
@@ -78,7 +77,7 @@ process. docs/isolation.md explains the lines.`,
 
 // securityOf lists the plugins that are started here: those named, or all. One that attaches is confined by whoever started it.
 func securityOf(cfg *policy.Config, file string, names []string) ([]pluginSecurity, error) {
-	confine := confinementsOf(cfg, file, &filelook.Looks{})
+	confine := confinementsOf(cfg, file, newLooks())
 	out := []pluginSecurity{}
 	for _, p := range cfg.Plugins {
 		if p.Spec.Exec == nil || len(names) > 0 && !slices.Contains(names, p.Name) {

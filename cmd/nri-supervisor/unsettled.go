@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
@@ -70,7 +69,7 @@ func checkUnsettled(cfg *policy.Config, file string) policy.Problems {
 		return nil
 	}
 	var out policy.Problems
-	confine := confinementsOf(cfg, file, &filelook.Looks{})
+	confine := confinementsOf(cfg, file, newLooks())
 	for _, p := range cfg.Plugins {
 		if u := unsettledOf(cfg, p, confine); u != nil {
 			message, remedy := u.problem()

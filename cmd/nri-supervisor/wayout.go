@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nri-supervisor/nri-supervisor/filelook"
 	"github.com/nri-supervisor/nri-supervisor/isolation"
 )
 
@@ -171,7 +170,7 @@ func within(path, dir string) bool {
 
 // resolved is the path without links, or as it is if there is nothing, or no answer.
 func resolved(path string) string {
-	if target, ok := new(filelook.Looks).Resolved(path); ok {
+	if target, ok := newLooks().Resolved(path); ok {
 		return target
 	}
 	return path

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,8 @@ type fuseServer struct {
 	mu     sync.Mutex // held while a request is taken and answered
 	fd     int
 	frozen bool
+	deaf   bool
+	asked  time.Time // when the last request came
 }
 
 // serveFuse mounts it for the time of the test.
@@ -54,6 +57,24 @@ func (s *fuseServer) freeze() {
 	s.frozen = true
 }
 
+// swallow ends its answers, and goes on to take requests: who waits for the answer to one that was taken cannot even be killed.
+func (s *fuseServer) swallow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf = true
+}
+
+// idle waits until nobody has asked anything for some seconds: who waits for an answer then has begun to look after that.
+func (s *fuseServer) idle(t *testing.T) {
+	t.Helper()
+	const quiet = 3 * time.Second
+	eventually(t, "nobody asks the server", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return time.Since(s.asked) > quiet
+	})
+}
+
 // die ends the connection: what is asked ends with ENOTCONN.
 func (s *fuseServer) die() {
 	s.mu.Lock()
@@ -82,7 +103,8 @@ func (s *fuseServer) serve() {
 				if err != nil {
 					break // none is there
 				}
-				if answer := s.answer(request[:n]); answer != nil {
+				s.asked = time.Now()
+				if answer := s.answer(request[:n]); answer != nil && !s.deaf {
 					_, _ = unix.Write(fd, answer)
 				}
 			}

@@ -27,6 +27,7 @@ func TestAFileSystemThatDoesNotAnswerConcernsOnlyThePluginsThatLieThere(t *testi
 		says string
 	}{
 		{"stopped", (*fuseServer).freeze, "does not answer since "},
+		{"takes requests only", (*fuseServer).swallow, "does not answer since "},
 		{"dead", (*fuseServer).die, "transport endpoint is not connected"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,6 +51,7 @@ func TestAFileSystemThatDoesNotAnswerConcernsOnlyThePluginsThatLieThere(t *testi
 			sup := harness.StartSupervisor(t, dir)
 			b := sup.PluginPID("b")
 			c, a := sup.PluginPID("c"), sup.PluginPID("a")
+			server.idle(t)
 			tt.end(server)
 
 			signalled(t, a)
