@@ -43,12 +43,12 @@ func (p *Process) Zombies() []int {
 	return out
 }
 
-// Children returns the supervisor's living children, but for its guardians.
+// Children returns the supervisor's living children, but for its guardians and those that look at mounts.
 func (p *Process) Children() []int {
 	p.tb.Helper()
 	var out []int
 	for _, pid := range pids(p.tb) {
-		if st, parent := processState(pid); st != "Z" && parent == p.PID() && !strings.Contains(commandLine(pid), " helper guardian ") {
+		if st, parent := processState(pid); st != "Z" && parent == p.PID() && !strings.Contains(commandLine(pid), " helper guardian ") && !strings.Contains(commandLine(pid), " helper look ") {
 			out = append(out, pid)
 		}
 	}
