@@ -27,7 +27,6 @@ func TestAFileSystemThatDoesNotAnswerConcernsOnlyThePluginsThatLieThere(t *testi
 		says string
 	}{
 		{"stopped", (*fuseServer).freeze, "does not answer since "},
-		{"takes requests only", (*fuseServer).swallow, "does not answer since "},
 		{"dead", (*fuseServer).die, "transport endpoint is not connected"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +50,6 @@ func TestAFileSystemThatDoesNotAnswerConcernsOnlyThePluginsThatLieThere(t *testi
 			sup := harness.StartSupervisor(t, dir)
 			b := sup.PluginPID("b")
 			c, a := sup.PluginPID("c"), sup.PluginPID("a")
-			server.idle(t)
 			tt.end(server)
 
 			signalled(t, a)
@@ -87,41 +85,51 @@ func TestAFileSystemThatDoesNotAnswerConcernsOnlyThePluginsThatLieThere(t *testi
 	}
 }
 
-// TestAFolderOfTheSystemThatDoesNotAnswerKeepsNoPluginFromBeingStarted: each plugin with the standard profile is kept from writing to some, which may lie on a server's file system.
+// TestAFolderOfTheSystemThatDoesNotAnswerKeepsNoPluginFromBeingStarted: each plugin with the standard profile is kept from writing to some, which may lie on a server's file system. Who
+// waits for a server that takes a request and does not answer cannot be killed: that must not be the service.
 func TestAFolderOfTheSystemThatDoesNotAnswerKeepsNoPluginFromBeingStarted(t *testing.T) {
 	t.Parallel()
-	injector := harness.Plugin(t, "env-injector")
-	place, dir := programs(t), harness.TempDir(t)
-	server := serveFuse(t, place+"/served", nil)
-	copied(t, injector, place+"/plugin-a")
-	copied(t, injector, place+"/plugin-b")
-	run := fmt.Sprintf("#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s/served /home && exec %s \"$@\"' sh \"$@\"\n", place, harness.Supervisor(t))
-	for path, text := range map[string]string{
-		"run-there": run,
-		"config.yaml": fmt.Sprintf("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {runtime: {socket: %[1]s/nri/nri.sock}, pluginDirs: [%[1]s/plugins.d], runDir: %[1]s/run, stateDir: %[1]s/state, "+
-			"metrics: {address: \"127.0.0.1:0\"}, teams: {of-a: {contact: a}, of-b: {contact: b}}}\n", dir),
-		"plugins.d/a.yaml": manifestOf("a", "exec: {path: "+place+"/plugin-a}"),
-		"plugins.d/b.yaml": manifestOf("b", "exec: {path: "+place+"/plugin-b}, sandbox: {profile: standard, readOnlyPaths: [/home]}"),
-	} {
-		if err := errors.Join(os.MkdirAll(dir+"/plugins.d", 0o755), os.WriteFile(dir+"/"+path, []byte(text), 0o700)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sup := harness.StartSupervisorWith(t, dir, harness.Options{Binary: dir + "/run-there"})
-	a, b := sup.PluginPID("a"), sup.PluginPID("b")
-	server.freeze()
-	signalled(t, a)
-	restarted(t, sup, "a", a)
-	signalled(t, b)
-	line := sup.WaitLine(1, "plugin did not start", map[string]any{"plugin": "b"})
-	if text := fmt.Sprint(line["error"]); !strings.Contains(text, `show "/home": `) || !strings.Contains(text, "does not answer since ") {
-		t.Errorf("a plugin that lists it: %s", text)
-	}
-	if n := len(sup.Lines(func(l map[string]any) bool { return l["msg"] == "plugin did not start" && l["plugin"] == "a" })); n != 0 {
-		t.Errorf("a plugin that does not list it did not start %d times", n)
-	}
-	if code := sup.Stop(); code != 0 {
-		t.Errorf("stop: exit code %d", code)
+	for _, tt := range []struct {
+		name string
+		end  func(*fuseServer)
+	}{{"stopped", (*fuseServer).freeze}, {"takes requests only", (*fuseServer).swallow}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			injector := harness.Plugin(t, "env-injector")
+			place, dir := programs(t), harness.TempDir(t)
+			server := serveFuse(t, place+"/served", nil)
+			copied(t, injector, place+"/plugin-a")
+			copied(t, injector, place+"/plugin-b")
+			run := fmt.Sprintf("#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s/served /home && exec %s \"$@\"' sh \"$@\"\n", place, harness.Supervisor(t))
+			for path, text := range map[string]string{
+				"run-there": run,
+				"config.yaml": fmt.Sprintf("apiVersion: nri-supervisor.dev/v1alpha1\nkind: Supervisor\nspec: {runtime: {socket: %[1]s/nri/nri.sock}, pluginDirs: [%[1]s/plugins.d], runDir: %[1]s/run, stateDir: %[1]s/state, "+
+					"metrics: {address: \"127.0.0.1:0\"}, teams: {of-a: {contact: a}, of-b: {contact: b}}}\n", dir),
+				"plugins.d/a.yaml": manifestOf("a", "exec: {path: "+place+"/plugin-a}"),
+				"plugins.d/b.yaml": manifestOf("b", "exec: {path: "+place+"/plugin-b}, sandbox: {profile: standard, readOnlyPaths: [/home]}"),
+			} {
+				if err := errors.Join(os.MkdirAll(dir+"/plugins.d", 0o755), os.WriteFile(dir+"/"+path, []byte(text), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sup := harness.StartSupervisorWith(t, dir, harness.Options{Binary: dir + "/run-there"})
+			a, b := sup.PluginPID("a"), sup.PluginPID("b")
+			server.idle(t) // a look that has begun before is none that is made elsewhere
+			tt.end(server)
+			signalled(t, a)
+			restarted(t, sup, "a", a)
+			signalled(t, b)
+			line := sup.WaitLine(1, "plugin did not start", map[string]any{"plugin": "b"})
+			if text := fmt.Sprint(line["error"]); !strings.Contains(text, `show "/home": `) || !strings.Contains(text, "does not answer since ") {
+				t.Errorf("a plugin that lists it: %s", text)
+			}
+			if n := len(sup.Lines(func(l map[string]any) bool { return l["msg"] == "plugin did not start" && l["plugin"] == "a" })); n != 0 {
+				t.Errorf("a plugin that does not list it did not start %d times", n)
+			}
+			if code := sup.Stop(); code != 0 {
+				t.Errorf("stop: exit code %d", code)
+			}
+		})
 	}
 }
 
