@@ -108,7 +108,10 @@ func TestAFolderOfTheSystemThatDoesNotAnswerKeepsNoPluginFromBeingStarted(t *tes
 				"plugins.d/a.yaml": manifestOf("a", "exec: {path: "+place+"/plugin-a}"),
 				"plugins.d/b.yaml": manifestOf("b", "exec: {path: "+place+"/plugin-b}, sandbox: {profile: standard, readOnlyPaths: [/home]}"),
 			} {
-				if err := errors.Join(os.MkdirAll(dir+"/plugins.d", 0o755), os.WriteFile(dir+"/"+path, []byte(text), 0o700)); err != nil {
+				syscall.ForkLock.RLock() // a child that inherits the descriptor until it executes something would keep the script from being executed
+				err := errors.Join(os.MkdirAll(dir+"/plugins.d", 0o755), os.WriteFile(dir+"/"+path, []byte(text), 0o700))
+				syscall.ForkLock.RUnlock()
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
