@@ -72,7 +72,7 @@ func TestWhoComputesDoesNotWaitForAChangeOfTheirNumber(t *testing.T) {
 	close(collected)
 	p.close()
 	close(changes)
-	var last, n = true, 0
+	last, n := true, 0
 	for one := range changes {
 		last, n = one, n+1
 	}
