@@ -171,16 +171,27 @@ func (o *order) protect(list []shown, masks []mask, mounts []mounted) (protected
 	return kept[:named], nil
 }
 
-// aliases are the other places at which protected paths are mounted, but for those that hold /var/lib: where the whole system is mounted from below a protected folder, as from /sysroot, what
+// aliases are the other places at which protected paths, or what is mounted below them, are mounted, but for those that hold /var/lib: where the whole system is mounted from below a protected folder, as from /sysroot, what
 // plugins may write is a part of it. What lies below a protected path is read only with it, unless a list makes a folder in between writable.
 func aliases(protected []string, list []shown, mounts []mounted) []string {
 	var out []string
-	for _, path := range protected {
+	for _, path := range slices.Concat(protected, mountedBelow(protected, mounts)) {
 		same, parts := mask{path: path}.elsewhere(mounts)
 		for _, place := range slices.Concat(same, parts) {
 			if !covered(place, protected, list) && !within("/var/lib", place) && !slices.Contains(protected, place) && !slices.Contains(out, place) {
 				out = append(out, place)
 			}
+		}
+	}
+	return out
+}
+
+// mountedBelow are the places of mounts below protected paths, but for those below /var/lib and /run: runtimes and the kubelet mount there what they have from elsewhere, such as the volumes of pods.
+func mountedBelow(protected []string, mounts []mounted) []string {
+	var out []string
+	for _, m := range mounts {
+		if !within(m.point, "/var/lib") && !within(m.point, "/run") && slices.ContainsFunc(protected, func(p string) bool { return p != m.point && within(m.point, p) }) {
+			out = append(out, m.point)
 		}
 	}
 	return out

@@ -76,6 +76,27 @@ func (m mask) elsewhere(mounts []mounted) (same, parts []string) {
 	return same, parts
 }
 
+// Places are the other places on this host at which a file or folder is mounted, but for those at which a whole folder of the list is that it lies in: these are kept as the folder is. path is absolute
+// and without links. What cannot be known is left out.
+func Places(path string, whole []string) []string {
+	mounts, err := listMounts()
+	if err != nil {
+		return nil
+	}
+	out, _ := mask{path: path}.elsewhere(mounts)
+	for _, dir := range whole {
+		if !within(path, dir) {
+			continue
+		}
+		same, _ := mask{path: dir}.elsewhere(mounts)
+		out = slices.DeleteFunc(out, func(place string) bool {
+			return slices.ContainsFunc(same, func(other string) bool { return place == other+strings.TrimPrefix(path, dir) })
+		})
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // kernelFiles are the file systems by which the kernel, or everybody's cgroups, are changed.
 func kernelFiles() []string {
 	return []string{

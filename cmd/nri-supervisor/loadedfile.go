@@ -21,6 +21,8 @@ type loadedFile struct {
 	what string // "executable", or what it is else
 	// at are the files and folders, without links, of which nobody may write to one, lest it lead to something else.
 	at []string
+	// places are where else the file itself is mounted; they are among at, too.
+	places []string
 	// missing tells that there is none, and the last of at is the folder in which it would be made.
 	missing bool
 	// names is how many names the file has: it can be changed by each.
@@ -73,6 +75,10 @@ func newLoadedFile(looks *filelook.Looks, path, what string) loadedFile {
 			out.err = err
 		}
 		out.at = append(out.at, target)
+		for _, path := range slices.Clone(out.at) {
+			out.places = isolation.Places(path, isolation.Standard(nil).Protect) // in the end those of the target
+			out.at = append(slices.Clone(out.places), out.at...)
+		}
 		out.names = namesOf(target)
 		return out
 	})
@@ -125,6 +131,11 @@ func (f *loadedFile) identity(looks *filelook.Looks) (fileIdentity, bool) {
 
 func (f *loadedFile) changeableBy(o *runner) bool { return slices.ContainsFunc(f.at, o.writes) }
 
+// mightBeChangedBy is mightWrite for each place of the file itself.
+func (f *loadedFile) mightBeChangedBy(o *runner) bool {
+	return o.mightWrite(f.target()) || slices.ContainsFunc(f.places, o.mightWrite)
+}
+
 // readable refuses what nothing is known of.
 func (f *loadedFile) readable() error {
 	if f.err != nil {
@@ -144,7 +155,7 @@ func (f *loadedFile) onlyName(p *policy.Plugin, others []runner) error {
 // namedBy is another plugin that could change the file by another name; "": none.
 func (f *loadedFile) namedBy(p *policy.Plugin, others []runner) string {
 	for i := range others {
-		if o := &others[i]; f.names > 1 && !o.isOf(p) && o.mightWrite(f.target()) {
+		if o := &others[i]; f.names > 1 && !o.isOf(p) && f.mightBeChangedBy(o) {
 			return o.plugin.Name
 		}
 	}

@@ -91,7 +91,7 @@ func (r *runners) judge(p *policy.Plugin, f loadedFile, ran []runner) error {
 	now, there := f.identity(r.looks)
 	replaced := there && known && was != now // what kept the one before from others went with it
 	could := slices.DeleteFunc(slices.Clone(ran), func(o runner) bool {
-		return !f.changeableBy(&o) && (!replaced || !o.mightWrite(f.target()))
+		return !f.changeableBy(&o) && (!replaced || !f.mightBeChangedBy(&o))
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

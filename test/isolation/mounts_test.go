@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -90,6 +91,37 @@ func TestAHiddenFolderBelowAListedOneStaysHidden(t *testing.T) {
 	for words, want := range map[string]string{"read:" + file: "ok", "list:" + folder: "[]"} {
 		if got := ask(t, i, words); got != want {
 			t.Errorf("%s: %s, want %s", words, got, want)
+		}
+	}
+}
+
+func TestWhatIsMountedBelowAProtectedFolderIsReadOnlyWhereItCameFromToo(t *testing.T) {
+	t.Parallel()
+	h, runDir := openHost(t)
+	place := programs(t)
+	opt := "/opt/nris-below-" + filepath.Base(place)
+	if err := os.Mkdir(place+"/tools", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(opt) })
+	mountedAt(t, place+"/tools", opt, "", unix.MS_BIND)
+	own := isolation.Standard([]string{runDir})
+	own.ReadWrite = []string{place + "/tools"}
+	for _, tt := range []struct {
+		name    string
+		confine isolation.Confinement
+		denied  bool
+	}{
+		{"standard", isolation.Standard([]string{runDir}), true},
+		{"standard that lists it", own, false},
+		{"none", isolation.None(), false},
+	} {
+		i := start(t, spec(t, h, runDir, tt.confine))
+		if got := ask(t, i, "write:"+place+"/tools/file"); strings.HasPrefix(got, "denied: ") != tt.denied || !tt.denied && got != "ok" {
+			t.Errorf("%s, where it came from: %s", tt.name, got)
+		}
+		if got := ask(t, i, "write:"+place+"/file"); got != "ok" {
+			t.Errorf("%s, beside it: %s", tt.name, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -135,9 +136,11 @@ func (w *tamperWorld) tell(script string) {
 }
 
 // manifest is that of the plugin that executes a path.
-func (w *tamperWorld) manifest(name, more string) {
+func (w *tamperWorld) manifest(name, more string) { w.manifestAt(w.place+"/"+name, more) }
+
+func (w *tamperWorld) manifestAt(path, more string) {
 	w.t.Helper()
-	w.write("plugins.d/late.yaml", manifestOf("late", "exec: {path: "+w.place+"/"+name+more+"}, sandbox: {profile: none}"))
+	w.write("plugins.d/late.yaml", manifestOf("late", "exec: {path: "+path+more+"}, sandbox: {profile: none}"))
 }
 
 // add adds that plugin to the service, or changes it.
@@ -241,6 +244,17 @@ func tampering() map[string]func(w *tamperWorld) {
 			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/b/late")
 			w.remove()
 			signalled(w.t, late)
+		},
+		"the file is mounted below /opt later": func(w *tamperWorld) {
+			opt := "/opt/nris-test-" + filepath.Base(w.place)
+			w.serve("")
+			w.good("a/late")
+			mountedAt(w.t, w.place+"/a", opt, "", unix.MS_BIND)
+			w.t.Cleanup(func() { _ = os.Remove(opt) }) // after it is unmounted there is nothing in it
+			w.tell(w.bad() + "mv " + w.place + "/a/bad " + w.place + "/a/late")
+			w.remove()
+			w.manifestAt(opt+"/late", "")
+			_, _, _ = w.sup.Command("reload")
 		},
 		"the file is mounted at another place later": func(w *tamperWorld) {
 			w.serve("")
