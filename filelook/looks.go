@@ -71,14 +71,30 @@ func Ask[T any](l *Looks, path string, f func() T) (T, error) {
 	return <-result, nil
 }
 
+// Read is Ask for an f that can fail: the error is that of f, or a *SilentError.
+func Read[T any](l *Looks, path string, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	got, silent := Ask(l, path, func() (a answer) {
+		a.value, a.err = f()
+		return a
+	})
+	if silent != nil {
+		return got.value, silent
+	}
+	return got.value, got.err
+}
+
 // Try is Ask for an f that returns nothing but an error.
 func (l *Looks) Try(path string, f func() error) error {
-	err, silent := Ask(l, path, f)
-	if silent != nil {
-		return silent
-	}
+	_, err := Read(l, path, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
+
+// Answers goes the way to a path, and returns a *SilentError if there was no answer. Whether there is something is not said.
+func (l *Looks) Answers(path string) error { return l.Try(path, func() error { return nil }) }
 
 // Resolved is the path without links; of one that does not answer, or is not there by now, what it was last, if that is known, else false.
 func (l *Looks) Resolved(path string) (string, bool) {

@@ -129,7 +129,7 @@ func (l *Looks) Served(paths, links []string) {
 	if l == nil || !slices.ContainsFunc(list, func(m mount) bool { return served(m.kind) }) {
 		return
 	}
-	look := func(path string) { _ = l.Try(path, func() error { return nil }) } // the way there is what counts
+	look := func(path string) { _ = l.Answers(path) }
 	for _, path := range paths {
 		if served(mountOf(list, path).kind) {
 			look(path)

@@ -131,37 +131,25 @@ type looked struct {
 
 // lookAt looks at a file or folder.
 func (b *builder) lookAt(path string) (looked, error) {
-	type answer struct {
-		looked
-		err error
-	}
-	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
-		if a.info, a.err = os.Stat(path); a.err == nil && a.info.IsDir() {
-			a.entries, a.err = os.ReadDir(path)
+	return filelook.Read(b.options.Looks, path, func() (l looked, err error) {
+		if l.info, err = os.Stat(path); err == nil && l.info.IsDir() {
+			l.entries, err = os.ReadDir(path)
 		}
-		return a
+		return l, err
 	})
-	if silent != nil {
-		return looked{}, silent
-	}
-	return got.looked, got.err
 }
 
 // readFile is the function of that name, with a limit.
 func (b *builder) readFile(path string) (SourceFile, fs.FileInfo, error) {
-	type answer struct {
+	type read struct {
 		file SourceFile
 		info fs.FileInfo
-		err  error
 	}
-	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
-		a.file, a.info, a.err = readFile(path)
-		return a
+	got, err := filelook.Read(b.options.Looks, path, func() (r read, err error) {
+		r.file, r.info, err = readFile(path)
+		return r, err
 	})
-	if silent != nil {
-		return SourceFile{}, nil, silent
-	}
-	return got.file, got.info, got.err
+	return got.file, got.info, err
 }
 
 // readFile reads a regular file within the size limit. What is checked is what is read: the same descriptor.

@@ -23,18 +23,7 @@ func ReadReference(path string) ([]byte, error) {
 
 // readReference is the function of that name, with a limit.
 func (b *builder) readReference(path string) (SourceFile, error) {
-	type answer struct {
-		file SourceFile
-		err  error
-	}
-	got, silent := filelook.Ask(b.options.Looks, path, func() (a answer) {
-		a.file, a.err = readReference(path)
-		return a
-	})
-	if silent != nil {
-		return SourceFile{}, silent
-	}
-	return got.file, got.err
+	return filelook.Read(b.options.Looks, path, func() (SourceFile, error) { return readReference(path) })
 }
 
 // readReference opens the file before it looks where it is: what is checked is what is read.

@@ -108,7 +108,7 @@ func (b *builder) checkEnviron(d *document, e *ExecSpec) {
 // answer is the error of the first path that does not answer.
 func (b *builder) answer(paths []string) error {
 	for _, path := range paths {
-		if err := b.options.Looks.Try(path, func() error { return nil }); err != nil {
+		if err := b.options.Looks.Answers(path); err != nil {
 			return fmt.Errorf("%q: %w", path, err)
 		}
 	}

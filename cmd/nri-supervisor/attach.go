@@ -95,7 +95,7 @@ func (s *docks) close() {
 // attach waits for a connection of a plugin that runs elsewhere.
 func (l *launcher) attach(ctx context.Context, p *policy.Plugin, h supervisor.Hooks) (supervisor.Incarnation, error) {
 	folder := filepath.Dir(p.Spec.Attach.Socket)
-	if err := l.looks.Try(folder, func() error { return nil }); err != nil {
+	if err := l.looks.Answers(folder); err != nil {
 		return nil, fmt.Errorf("listen at %q: %w", p.Spec.Attach.Socket, err)
 	}
 	if by := l.runs.sees(p, p.Spec.Attach.Socket, p.Spec.Attach.AllowUIDs); by != "" {

@@ -117,7 +117,7 @@ func (l *launcher) confinement(p *policy.Plugin, loaded ...loadedFile) (isolatio
 	}
 	l.looks.Served(slices.Concat(known.kept, known.hidden, known.written, c.Protect), system)
 	for _, path := range slices.Concat(c.ReadOnly, c.ReadWrite) {
-		if err := l.looks.Try(path, func() error { return nil }); err != nil {
+		if err := l.looks.Answers(path); err != nil {
 			return c, fmt.Errorf("show %q: %w", path, err)
 		}
 	}
@@ -144,18 +144,7 @@ func (l *launcher) learn(more confinements) confinements {
 
 // readReference reads a file that a manifest refers to.
 func (l *launcher) readReference(path string) ([]byte, error) {
-	type answer struct {
-		data []byte
-		err  error
-	}
-	got, silent := filelook.Ask(l.looks, path, func() (a answer) {
-		a.data, a.err = policy.ReadReference(path)
-		return a
-	})
-	if silent != nil {
-		return nil, silent
-	}
-	return got.data, got.err
+	return filelook.Read(l.looks, path, func() ([]byte, error) { return policy.ReadReference(path) })
 }
 
 // lateStart is how much longer than its limit a start may take: to end the process takes that long at most, or a file system does not answer since the last look at it.
