@@ -87,12 +87,7 @@ func elsewhere(pid int, path string) (Reach, error) {
 	if err != nil {
 		return Unreached, err
 	}
-	var of mounted
-	for _, m := range host {
-		if within(path, m.point) && len(m.point) >= len(of.point) {
-			of = m
-		}
-	}
+	of := mountOf(host, path)
 	if slices.ContainsFunc(theirs, func(m mounted) bool { return m.device == of.device && !m.readOnly }) {
 		return ReachedElsewhere, nil
 	}

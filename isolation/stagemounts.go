@@ -45,15 +45,20 @@ func parseMounts(lines *bufio.Scanner) []mounted {
 	return out
 }
 
+// mountOf is the mount on which a path without links lies: of several at one place, the one that covers the others. The zero value: none.
+func mountOf(mounts []mounted, path string) (of mounted) {
+	for _, m := range mounts {
+		if within(path, m.point) && len(m.point) >= len(of.point) {
+			of = m
+		}
+	}
+	return of
+}
+
 // elsewhere are the other places at which what the mask hides can be reached: a folder can be mounted again, as for the volume of a pod. same are those of
 // all of it, parts those of something below it.
 func (m mask) elsewhere(mounts []mounted) (same, parts []string) {
-	var own mounted
-	for _, o := range mounts {
-		if within(m.path, o.point) && len(o.point) >= len(own.point) {
-			own = o
-		}
-	}
+	own := mountOf(mounts, m.path)
 	inside := filepath.Join(own.root, strings.TrimPrefix(m.path, own.point)) // its path in the file system
 	hidden, err := os.Lstat(m.path)
 	if own.point == "" || err != nil {
@@ -76,25 +81,27 @@ func (m mask) elsewhere(mounts []mounted) (same, parts []string) {
 	return same, parts
 }
 
-// Places are the other places on this host at which a file or folder is mounted, but for those at which a whole folder of the list is that it lies in: these are kept as the folder is. path is absolute
-// and without links. What cannot be known is left out.
-func Places(path string, whole []string) []string {
+// Places are, for each path, the other places on this host at which that file or folder is mounted, but for those at which a whole folder of the list is that it lies in: these are kept as the folder
+// is. Paths are absolute and without links. What cannot be known is left out.
+func Places(paths, whole []string) [][]string {
+	out := make([][]string, len(paths))
 	mounts, err := listMounts()
 	if err != nil {
-		return nil
+		return out
 	}
-	out, _ := mask{path: path}.elsewhere(mounts)
-	for _, dir := range whole {
-		if !within(path, dir) {
-			continue
+	for i, path := range paths {
+		out[i], _ = mask{path: path}.elsewhere(mounts)
+		for _, dir := range whole {
+			if len(out[i]) == 0 || !within(path, dir) {
+				continue
+			}
+			same, _ := mask{path: dir}.elsewhere(mounts)
+			out[i] = slices.DeleteFunc(out[i], func(place string) bool {
+				return slices.ContainsFunc(same, func(other string) bool { return place == other+strings.TrimPrefix(path, dir) })
+			})
 		}
-		same, _ := mask{path: dir}.elsewhere(mounts)
-		out = slices.DeleteFunc(out, func(place string) bool {
-			return slices.ContainsFunc(same, func(other string) bool { return place == other+strings.TrimPrefix(path, dir) })
-		})
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 // kernelFiles are the file systems by which the kernel, or everybody's cgroups, are changed.

@@ -75,10 +75,9 @@ func newLoadedFile(looks *filelook.Looks, path, what string) loadedFile {
 			out.err = err
 		}
 		out.at = append(out.at, target)
-		for _, path := range slices.Clone(out.at) {
-			out.places = isolation.Places(path, isolation.Standard(nil).Protect) // in the end those of the target
-			out.at = append(slices.Clone(out.places), out.at...)
-		}
+		places := isolation.Places(out.at, isolation.Standard(nil).Protect)
+		out.places = places[len(places)-1]
+		out.at = slices.Concat(slices.Concat(places...), out.at)
 		out.names = namesOf(target)
 		return out
 	})
