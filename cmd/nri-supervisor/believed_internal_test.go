@@ -13,14 +13,21 @@ import (
 	"github.com/nri-supervisor/nri-supervisor/policy"
 )
 
-// TestWhatAPluginWroteIsBelievedOnlyByItselfAsItWas: its own start is no reason for others to believe the file, nor for itself when it is confined less.
-func TestWhatAPluginWroteIsBelievedOnlyByItselfAsItWas(t *testing.T) {
-	t.Parallel()
-	folder, err := os.MkdirTemp("/srv", "nri-supervisor-test") // what lies in /tmp is each plugin's own
+// sharedFolder is one in which plugins of root may write: what lies in /tmp is each plugin's own.
+func sharedFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/srv", "nri-supervisor-test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+// TestWhatAPluginWroteIsBelievedOnlyByItselfAsItWas: its own start is no reason for others to believe the file, nor for itself when it is confined less.
+func TestWhatAPluginWroteIsBelievedOnlyByItselfAsItWas(t *testing.T) {
+	t.Parallel()
+	folder := sharedFolder(t)
 	program := filepath.Join(folder, "program")
 	plugin := func(name string, profile policy.Profile) *policy.Plugin {
 		p := &policy.Plugin{Name: name, Team: "t", FileTrust: policy.TrustStrict}

@@ -222,11 +222,7 @@ func TestAFileThatWasReplacedIsNotBelievedWhenOthersMayHaveDoneIt(t *testing.T) 
 	}{"standard": {standard, true}, "strict": {strict, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder, err := os.MkdirTemp("/srv", "nri-supervisor-test") // what lies in /tmp is each plugin's own
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(folder) })
+			folder := sharedFolder(t)
 			program := filepath.Join(folder, "program")
 			write := func(path, text string) {
 				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
@@ -280,11 +276,7 @@ func TestAPluginThatExitedAtItsStartMayHaveChangedFiles(t *testing.T) {
 
 func TestAFileWithASecondNameIsNotBelievedBesideAPluginOfRoot(t *testing.T) {
 	t.Parallel()
-	folder, err := os.MkdirTemp("/srv", "nri-supervisor-test") // what lies in /tmp is each plugin's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	folder := sharedFolder(t)
 	for _, err := range []error{os.WriteFile(folder+"/late", nil, 0o755), os.Link(folder+"/late", folder+"/link")} {
 		if err != nil {
 			t.Fatal(err)
